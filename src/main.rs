@@ -1,0 +1,3 @@
+//! The `toolvane` binary.
+
+fn main() {}
