@@ -4,6 +4,7 @@
 //! only: `clock`, `glob`, `yaml` ← `mcp`, `http` ← `rules` ← `health` ← `config`, `store` ← `telemetry` ← `proxy` ← `admin` ← `app` ← `cli`.
 
 pub mod clock;
+pub mod config;
 pub mod glob;
 pub mod health;
 pub mod rules;

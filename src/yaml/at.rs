@@ -96,11 +96,20 @@ impl<'a> At<'a> {
         None
     }
 
-    /// Reports that something is wrong with the key that this value stands under.
-    pub fn fail_key<T>(&self, message: impl Into<String>, more: impl FnOnce(Problem) -> Problem) -> Option<T> {
-        let place = self.key.map_or(self.place(), |key| key.place);
+    /// Reports that something is wrong at another place of the file.
+    pub fn fail_at<T>(
+        &self,
+        place: Place,
+        message: impl Into<String>,
+        more: impl FnOnce(Problem) -> Problem,
+    ) -> Option<T> {
         self.sheet.push(more(Problem::new(self.source(), place, message)));
         None
+    }
+
+    /// Reports that something is wrong with the key that this value stands under.
+    pub fn fail_key<T>(&self, message: impl Into<String>, more: impl FnOnce(Problem) -> Problem) -> Option<T> {
+        self.fail_at(self.key.map_or(self.place(), |key| key.place), message, more)
     }
 
     /// The value's name in messages: its key in backticks.
