@@ -49,7 +49,8 @@ impl Sheet {
 /// A value at its place in a file. Each reader gives the value, or reports a problem and gives `None`.
 ///
 /// While a schema is drawn there is no value: readers note what they would take, call what they are given once, and
-/// answer `None`. A reader must therefore not decide which keys it takes by values it has read.
+/// answer `None`. A reader must therefore take all its keys before it gives up on one of them, and not decide which it
+/// takes by values it has read.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'a> {
     pub(super) sheet: &'a Sheet,
@@ -76,6 +77,11 @@ impl<'a> At<'a> {
     /// The file.
     pub fn source(&self) -> &'a Arc<Source> {
         &self.sheet.source
+    }
+
+    /// The node as it was parsed; `None` while a schema is drawn.
+    pub fn node(&self) -> Option<&'a Node> {
+        self.node
     }
 
     /// The value as it was parsed, for formats that must look first; `None` while a schema is drawn.
