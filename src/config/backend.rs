@@ -14,7 +14,7 @@ use crate::yaml::{At, Fields, Place};
 /// Longest name of a backend, in bytes.
 const NAME_MAX: usize = 64;
 const URL_FORM: &str = "a URL such as `http://127.0.0.1:9000/mcp`";
-const NAME_FORM: &str = "a name of 1 to 64 of `a` to `z`, digits, `_`, `.` and `-`";
+const NAME_FORM: &str = "1 to 64 of a-z, 0-9, `_`, `.` and `-`";
 
 /// An upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
