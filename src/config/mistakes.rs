@@ -158,13 +158,13 @@ fn every_mistake_is_told_with_its_place_and_what_to_do() {
 
 #[test]
 fn the_schema_sees_every_mistake_that_is_not_between_values() {
-    let validator = jsonschema::validator_for(&Config::schema()).unwrap();
+    let judge = super::tests::Judge::new();
     for (name, schema, rest) in MISTAKES {
         let Some(instance) = super::tests::as_json(&text_of(rest)) else {
             assert_eq!(schema, Blind, "{name}");
             continue;
         };
-        assert_eq!(validator.is_valid(&instance), schema == Blind, "{name}");
+        assert_eq!(judge.objections(&instance).is_none(), schema == Blind, "{name}");
     }
 }
 

@@ -34,6 +34,26 @@ pub(super) fn as_json(text: &str) -> Option<serde_json::Value> {
     yaml::read(&source, |at| at.node().map(json)).ok()
 }
 
+/// A validator of JSON Schema that knows nothing of our reader.
+pub(super) struct Judge {
+    schemas: boon::Schemas,
+    root: boon::SchemaIndex,
+}
+
+impl Judge {
+    pub(super) fn new() -> Judge {
+        let mut schemas = boon::Schemas::new();
+        let mut compiler = boon::Compiler::new();
+        compiler.add_resource(SCHEMA_ID, Config::schema()).unwrap();
+        let root = compiler.compile(SCHEMA_ID, &mut schemas).unwrap();
+        Judge { schemas, root }
+    }
+
+    pub(super) fn objections(&self, instance: &serde_json::Value) -> Option<String> {
+        self.schemas.validate(instance, self.root).err().map(|error| error.to_string())
+    }
+}
+
 fn shipped(name: &str) -> (PathBuf, String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -108,7 +128,7 @@ fn write_the_schema() {
 
 #[test]
 fn every_shipped_configuration_is_good_for_reader_and_schema() {
-    let validator = jsonschema::validator_for(&Config::schema()).unwrap();
+    let judge = Judge::new();
     let mut seen = 0;
     for directory in ["config", "examples", "deploy"] {
         for path in yaml_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory)) {
@@ -118,9 +138,7 @@ fn every_shipped_configuration_is_good_for_reader_and_schema() {
             }
             let source = Arc::new(Source::new(path.display().to_string(), text.as_str()));
             Config::read(&source, Path::new("")).unwrap_or_else(|report| panic!("{report}"));
-            let errors: Vec<String> =
-                validator.iter_errors(&as_json(&text).unwrap()).map(|error| error.to_string()).collect();
-            assert_eq!(errors, Vec::<String>::new(), "{}", path.display());
+            assert_eq!(judge.objections(&as_json(&text).unwrap()), None, "{}", path.display());
             seen += 1;
         }
     }
