@@ -18,6 +18,9 @@ use super::source::{Place, Source};
 use super::tree::{Entry, Kind, Node, Value};
 use super::units::{duration_text, parse_duration, parse_size, size_text};
 
+/// So many problems of one file are kept; a hostile file may hold one in every byte.
+const PROBLEMS_MAX: usize = 1_000;
+
 /// Where the problems of one file gather while it is read.
 #[derive(Debug)]
 pub(super) struct Sheet {
@@ -35,7 +38,10 @@ impl Sheet {
     }
 
     pub(super) fn push(&self, problem: Problem) {
-        self.problems.borrow_mut().push(problem);
+        let mut problems = self.problems.borrow_mut();
+        if problems.len() < PROBLEMS_MAX {
+            problems.push(problem);
+        }
     }
 
     pub(super) fn into_report(self) -> Report {

@@ -87,8 +87,9 @@ impl Problem {
             Style::Plain => Renderer::plain(),
             Style::Coloured => Renderer::styled(),
         };
-        let mark = AnnotationKind::Primary.span(self.source.clamp(self.place)).label(self.label.as_deref());
-        let snippet = Snippet::source(self.source.shown()).path(self.source.name()).annotation(mark);
+        let (line, text, range) = self.source.first_line(self.place);
+        let mark = AnnotationKind::Primary.span(range).label(self.label.as_deref());
+        let snippet = Snippet::source(text).line_start(line).path(self.source.name()).annotation(mark);
         let mut group = Level::ERROR.primary_title(self.message.as_str()).element(snippet);
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help.as_str()));
