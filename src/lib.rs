@@ -5,4 +5,5 @@
 
 pub mod clock;
 pub mod health;
+pub mod mcp;
 pub mod rules;
