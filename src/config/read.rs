@@ -1,0 +1,170 @@
+//! The root of the file, and what must hold between its parts.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::backend::{Backend, Marks, backend};
+use super::sections::{self, MINUTE, SECOND};
+use super::tools::{MODES, Tools, overrides};
+use super::{Config, identity};
+use crate::glob::Glob;
+use crate::health::{Mode, Tuning};
+use crate::yaml::{At, Fields, Place};
+
+/// Where downstream connects if the file does not say.
+pub(super) const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
+/// Where the admin listener is if the file does not say.
+pub(super) const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9090);
+
+/// Patterns of tools that the session itself provides (DESIGN 5).
+const SESSION_TOOLS: &str = "client_*";
+
+pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
+    at.map(|f| {
+        let listen = listeners(f);
+        let mode = f.word(
+            "mode",
+            "`enforce` answers calls of tools that are DOWN itself, `observe` lets every call pass.",
+            Mode::Enforce,
+            &MODES,
+        );
+        let backends = backends(f);
+        let overrides = f
+            .opt(
+                "tools",
+                "Settings by name pattern (`*`, `?`). All that fit apply, a later one over an earlier one, key by key.",
+                overrides,
+            )
+            .unwrap_or_default();
+        let session_tools = session_tools(f);
+        let identity = f.section(
+            "identity",
+            "Where a caller's identity is read from; of each list the first source that is present wins.",
+            identity::identity,
+        );
+        let rules =
+            f.section("rules", "Rule files laid over the bundled table.", |f| sections::rule_files(f, directory));
+        let tenants = f
+            .opt("tenants", "What is different for single tenants, by tenant id.", |at| {
+                sections::tenants(at, directory)
+            })
+            .unwrap_or_default();
+        let (listen, admin) = listen;
+        let manifest = f.section("manifest", "How `tools/list` is annotated.", sections::manifest);
+        let tuning = tuning(f);
+        let hint_max = f.section("hint", "Recovery times that answers state.", sections::hint_max);
+        let store = f.section("store", "Where health documents are kept.", sections::store);
+        let limits = f.section("limits", "Bounds on what others may make toolvane hold.", sections::limits);
+        let drain_timeout = f.duration(
+            "drain_timeout",
+            "How long running calls may go on after SIGTERM.",
+            25 * SECOND,
+            SECOND..=10 * MINUTE,
+        );
+        let metrics_tools_max = f.section("metrics", "What is measured.", |f| {
+            f.count("tools_max", "Tools with metric series of their own; the rest share `other`.", 200, 1..=10_000)
+        });
+        let log = f.section("log", "What is logged and how.", sections::log);
+        let backends = backends?;
+        let tools = Tools::new(mode, overrides, session_tools, &backends);
+        Some(Config {
+            listen,
+            admin,
+            mode,
+            backends,
+            tools,
+            identity,
+            rules,
+            tenants,
+            manifest,
+            tuning,
+            hint_max,
+            store,
+            limits,
+            drain_timeout,
+            metrics_tools_max,
+            log,
+        })
+    })?
+}
+
+fn tuning(f: &Fields<'_>) -> Tuning {
+    let doc = "Users with the same fault that make it the project's.";
+    Tuning {
+        history_size: f.section("history", "History of each health document.", sections::history_size),
+        cooldown_max: f.section(
+            "cooldown",
+            "How long a failure of one kind starts no new diagnosis.",
+            sections::cooldown_max,
+        ),
+        widen_after_users: f.count("widen_after_users", doc, 3, 2..=8),
+        ..Tuning::default()
+    }
+}
+
+fn session_tools(f: &Fields<'_>) -> Vec<Glob> {
+    let doc = "Name patterns of tools that the client's session provides; their faults stay with the session.";
+    let default = Some(serde_json::json!([SESSION_TOOLS]));
+    f.with_default("session_tools", doc, default, |at| at.list(|at| at.glob()))
+        .unwrap_or_else(|| Glob::new(SESSION_TOOLS).into_iter().collect())
+}
+
+fn listeners(f: &Fields<'_>) -> (Vec<SocketAddr>, SocketAddr) {
+    let doc = "Where downstream connects: an address with port, or a list of them.";
+    let placed = |at: At<'_>| at.socket().map(|address| (address, at.place()));
+    let listen = f.with_default("listen", doc, Some(LISTEN.to_string().into()), |at| {
+        let list = at.one_or_list(placed)?;
+        if list.is_empty() { at.fail("`listen` needs at least one address") } else { Some(list) }
+    });
+    let admin = f.section("admin", "The listener of admin API, metrics and probes.", |f| {
+        f.with_default("listen", "An address with port.", Some(ADMIN.to_string().into()), placed)
+    });
+    let listen = listen.unwrap_or_else(|| vec![(LISTEN, Place::START)]);
+    let admin = admin.unwrap_or((ADMIN, Place::START));
+    refuse_clashes(f, &listen, admin);
+    (listen.into_iter().map(|(address, _)| address).collect(), admin.0)
+}
+
+fn refuse_clashes(f: &Fields<'_>, listen: &[(SocketAddr, Place)], admin: (SocketAddr, Place)) {
+    for (index, (address, place)) in listen.iter().enumerate() {
+        if listen.iter().take(index).any(|(earlier, _)| clash(*earlier, *address)) {
+            f.at().fail_at::<()>(*place, format!("`{address}` is taken by an address before it"), |problem| problem);
+        }
+        if clash(*address, admin.0) {
+            let place = if admin.1 == Place::START { *place } else { admin.1 };
+            let message = format!("`listen` and `admin.listen` cannot both have port {}", address.port());
+            f.at().fail_at::<()>(place, message, |problem| problem.help("give the admin listener a port of its own"));
+        }
+    }
+}
+
+/// Port 0 asks for any free one and clashes with none.
+fn clash(one: SocketAddr, other: SocketAddr) -> bool {
+    let same = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() != 0 && one.port() == other.port() && same
+}
+
+fn backends(f: &Fields<'_>) -> Option<Vec<Arc<Backend>>> {
+    let read = f.need("backends", "The upstreams, at least one.", |at| {
+        let list = at.list(backend)?;
+        if list.is_empty() { at.fail("`backends` needs at least one backend") } else { Some(list) }
+    })?;
+    refuse_doubles(f, &read);
+    Some(read.into_iter().map(|(backend, _)| backend).collect())
+}
+
+fn refuse_doubles(f: &Fields<'_>, backends: &[(Arc<Backend>, Marks)]) {
+    for (index, (backend, marks)) in backends.iter().enumerate() {
+        let mut earlier = backends.iter().take(index).map(|(earlier, _)| earlier);
+        if earlier.clone().any(|earlier| earlier.name == backend.name) {
+            let message = format!("the name `{}` belongs to a backend before it", backend.name);
+            f.at().fail_at::<()>(marks.name, message, |problem| problem.help("names of backends are unique"));
+        } else if let Some(twin) = earlier.find(|earlier| earlier.matching == backend.matching) {
+            let message = format!("`{}` and `{}` match the same requests", twin.name, backend.name);
+            f.at().fail_at::<()>(marks.matching, message, |problem| {
+                problem.help("tell them apart: `match: {path_prefix: /…}` or `match: {host: …}`")
+            });
+        }
+    }
+}
