@@ -6,3 +6,4 @@
 pub mod clock;
 pub mod health;
 pub mod rules;
+pub mod store;
