@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -38,7 +39,6 @@ pub(super) struct Batch {
     pub(super) waiters: Vec<Waiter>,
 }
 
-#[derive(Debug)]
 pub(super) struct Queue {
     pending: Changes,
     /// What the writer has taken and not settled yet: still to be found by readers, still counted.
@@ -47,6 +47,13 @@ pub(super) struct Queue {
     max: usize,
     closing: bool,
     stopped: bool,
+}
+
+/// Documents name users; they do not belong into a debug print.
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("len", &self.len()).field("closing", &self.closing).finish_non_exhaustive()
+    }
 }
 
 impl Queue {

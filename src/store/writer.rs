@@ -177,8 +177,10 @@ impl Shared {
                 Ok(())
             }
             Err(refusal) => {
-                // After a failed write redb answers nothing more until it is opened again.
+                // After a failed write redb answers nothing more until it is opened again; readers should not have to
+                // wait for the next attempt.
                 self.file.write().unwrap_or_else(PoisonError::into_inner).take();
+                let _ = self.open_again_if_lost();
                 Err(refusal.into_reason())
             }
         }
