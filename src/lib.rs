@@ -9,4 +9,5 @@ pub mod glob;
 pub mod health;
 pub mod mcp;
 pub mod rules;
+pub mod store;
 pub mod yaml;
