@@ -6,5 +6,6 @@
 pub mod clock;
 pub mod glob;
 pub mod health;
+pub mod mcp;
 pub mod rules;
 pub mod yaml;
