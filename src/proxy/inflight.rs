@@ -10,7 +10,8 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::ticket::Ticket;
+use super::reading::Reading;
+use super::ticket::{Judged, Ticket};
 use crate::clock::Tick;
 
 /// How long the answer to a call whose own stream has ended may take to arrive on another one.
@@ -34,8 +35,24 @@ impl Waiting {
         Arc::new(Waiting { id: id.into(), since: ticket.started().tick, ticket: Mutex::new(Some(ticket)) })
     }
 
-    /// The right to judge the call. One caller gets it.
-    pub(super) fn take(&self) -> Option<Ticket> {
+    /// Judges the call, unless it has been already.
+    pub(super) fn judge(&self, reading: Reading) -> Option<Judged> {
+        self.take().map(|ticket| ticket.judge(reading))
+    }
+
+    /// The call came to nothing that says anything about the tool.
+    pub(super) fn neutral(&self) {
+        if let Some(ticket) = self.take() {
+            ticket.neutral();
+        }
+    }
+
+    /// Nobody waits for the answer any more.
+    pub(super) fn abandon(&self) {
+        drop(self.take());
+    }
+
+    fn take(&self) -> Option<Ticket> {
         self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

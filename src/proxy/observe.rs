@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
-use super::facts::{self, Effect, Facts, Reason};
+use super::facts::{Effect, Reason};
 use super::inflight::Waiting;
 use super::net::{BodyObserver, End, Fault, Side};
 use super::reading::Reading;
 use super::shared::{Backend, Shared};
 use super::streams::StreamHandle;
-use super::ticket::Ticket;
-use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskEnd, Trouble};
+use super::ticket::Judged;
+use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskEnd, TaskStatus, Trouble};
 use crate::mcp::{Excerpt, Format, reply};
 use crate::rules::TransportFault;
 
@@ -37,33 +37,43 @@ pub(super) struct Place {
     pub(super) session: Option<Arc<str>>,
 }
 
+/// A call whose answer may come in this exchange.
+#[derive(Debug)]
+pub(super) struct Expected {
+    /// The id under which the answer would come here, as a raw token.
+    pub(super) id: Box<str>,
+    /// The call.
+    pub(super) call: Arc<Waiting>,
+    /// It is the result of a task that is asked for: without an answer the task still goes on.
+    pub(super) is_task: bool,
+}
+
 /// The observer of one answer of an MCP backend.
 #[derive(Debug)]
 pub(super) struct Observer {
     place: Place,
     head: Head,
-    /// Calls that were posted in this exchange and may be answered here.
-    calls: Vec<Arc<Waiting>>,
+    expected: Vec<Expected>,
     /// For an open stream that may be told things.
     stream: Option<StreamHandle>,
     reader: Option<Reader>,
-    resumable: bool,
+    has_event_id: bool,
 }
 
 impl Observer {
-    pub(super) fn new(place: Place, head: Head, calls: Vec<Arc<Waiting>>, stream: Option<StreamHandle>) -> Observer {
-        let reader = Reader::new(head.format, place.shared.limits.failure_text);
-        Observer { place, head, calls, stream, reader: Some(reader), resumable: false }
+    pub(super) fn new(place: Place, head: Head, expected: Vec<Expected>, stream: Option<StreamHandle>) -> Observer {
+        let reader = Some(Reader::new(head.format, place.shared.limits.failure_text));
+        Observer { place, head, expected, stream, reader, has_event_id: false }
     }
 
     fn see(&mut self, seen: Seen) {
         match seen {
             Seen::Answer(answer) => self.answer(&answer),
-            Seen::EventId(_) => self.resumable = true,
+            Seen::EventId(_) => self.has_event_id = true,
             Seen::Endpoint(url) => self.endpoint(&url),
             Seen::Notification(notification) => {
-                if let Some(task) = notification.task.filter(|task| task.status.is_terminal()) {
-                    self.task_over(&task, None);
+                if let Some(task) = &notification.task {
+                    self.task_state(task, &Excerpt::default());
                 }
             }
             Seen::Trouble(trouble) => self.trouble(&trouble),
@@ -76,66 +86,63 @@ impl Observer {
             if outcome.tools_list_changed {
                 self.place.backend.announces_tools.store(true, Ordering::Relaxed);
             }
-            if let Some(task) = outcome.task.as_ref().filter(|task| !task.created && task.status.is_terminal()) {
-                self.task_over(task, Some(answer));
+            if let Some(task) = outcome.task.as_ref().filter(|task| !task.created) {
+                self.task_state(task, &answer.text);
             }
         }
-        let Some(ticket) = self.ticket_for(answer) else { return };
+        let Some(call) = self.call_for(answer) else { return };
         match &answer.kind {
-            Kind::Result(outcome) if outcome.task.as_ref().is_some_and(|task| task.created) => {
-                if let Some(task) = &outcome.task {
-                    self.place.shared.tasks.started(&self.place.backend.name, &task.id, ticket);
-                }
-            }
-            Kind::Result(outcome) if outcome.result_type == ResultType::InputRequired => ticket.neutral(),
-            _ => {
-                ticket.judge(Reading::of_answer(&self.head, answer));
-            }
+            Kind::Result(outcome) => match &outcome.task {
+                Some(task) if task.created => self.place.shared.tasks.started(&self.place.backend.name, &task.id, call),
+                _ if outcome.result_type == ResultType::InputRequired => call.neutral(),
+                _ => drop(call.judge(Reading::of_answer(&self.head, answer))),
+            },
+            Kind::Error(_) => drop(call.judge(Reading::of_answer(&self.head, answer))),
         }
     }
 
     /// The call that an answer belongs to: one of this exchange, or one of the session whose own stream has ended.
-    fn ticket_for(&mut self, answer: &Answer) -> Option<Ticket> {
+    fn call_for(&mut self, answer: &Answer) -> Option<Arc<Waiting>> {
         let own = match &answer.id {
-            Some(id) => self.calls.iter().position(|call| *call.id == **id),
-            None if self.calls.len() == 1 && matches!(answer.kind, Kind::Error(_)) => Some(0),
-            None => None,
+            Some(id) => self.expected.iter().position(|expected| *expected.id == **id),
+            // An error without an id answers the one call there is: nothing else was asked here.
+            None => (self.expected.len() == 1 && matches!(answer.kind, Kind::Error(_))).then_some(0),
         };
         if let Some(at) = own {
-            let call = self.calls.swap_remove(at);
-            self.forget(&call);
-            return call.take();
+            let expected = self.expected.swap_remove(at);
+            self.forget(&expected);
+            return Some(expected.call);
         }
         let session = self.place.session.as_ref()?;
-        let shared = &self.place.shared;
-        shared.inflight.remove(&self.place.backend.name, session, answer.id.as_deref()?)?.take()
+        self.place.shared.inflight.remove(&self.place.backend.name, session, answer.id.as_deref()?)
     }
 
-    fn forget(&self, call: &Waiting) {
-        if let Some(session) = &self.place.session {
-            self.place.shared.inflight.remove(&self.place.backend.name, session, &call.id);
+    fn forget(&self, expected: &Expected) {
+        if let Some(session) = self.place.session.as_ref().filter(|_| !expected.is_task) {
+            self.place.shared.inflight.remove(&self.place.backend.name, session, &expected.id);
         }
     }
 
-    /// A task has come to its end: now its call is judged, once (DESIGN 4).
-    fn task_over(&self, task: &Task, answer: Option<&Answer>) {
-        let carried = match (&task.end, answer) {
-            (Some(_), Some(_)) => true,
-            (None, _) => task.status == crate::mcp::answer::TaskStatus::Cancelled,
-            (Some(_), None) => true,
-        };
-        if !carried {
-            return;
-        }
-        let Some(ticket) = self.place.shared.tasks.over(&self.place.backend.name, &task.id) else { return };
-        match (&task.end, answer) {
-            (Some(TaskEnd::Error(error)), _) => {
-                ticket.judge(Reading::of_error(&self.head, error));
+    /// A task tells its state. Its call is judged once its end is known, and stays with the task until then.
+    fn task_state(&self, task: &Task, text: &Excerpt) {
+        let (name, tasks) = (&self.place.backend.name, &self.place.shared.tasks);
+        match &task.end {
+            Some(TaskEnd::Result { is_error }) => {
+                if let Some(call) = tasks.over(name, &task.id) {
+                    call.judge(Reading::of_task_result(&self.head, *is_error, text));
+                }
             }
-            (Some(TaskEnd::Result { is_error }), answer) => {
-                ticket.judge(Reading::of_task(&self.head, *is_error, answer));
+            Some(TaskEnd::Error(error)) => {
+                if let Some(call) = tasks.over(name, &task.id) {
+                    call.judge(Reading::of_error(&self.head, error));
+                }
             }
-            (None, _) => ticket.neutral(),
+            None if task.status == TaskStatus::Cancelled => {
+                if let Some(call) = tasks.over(name, &task.id) {
+                    call.neutral();
+                }
+            }
+            None => {}
         }
     }
 
@@ -146,99 +153,97 @@ impl Observer {
         self.place.session = Some(session);
     }
 
-    /// Something that is no MCP message: for a call that was posted here, that is the answer.
+    /// Something that is no MCP message: for a call that was posted here, that is the answer. Neither an accepted message
+    /// nor an event that means nothing is one.
     fn trouble(&mut self, trouble: &Trouble) {
-        // Neither an accepted message nor an event that means nothing is an answer.
-        if self.head.format == Format::EventStream || self.head.status == StatusCode::ACCEPTED {
-            return;
+        if self.head.format != Format::EventStream && self.head.status != StatusCode::ACCEPTED {
+            self.judge_rest(|head| Reading::of_body(head, &trouble.text));
         }
-        self.judge_rest(|head| Reading::of_body(head, &trouble.text));
     }
 
-    fn judge_rest(&mut self, reading: impl Fn(&Head) -> Reading) -> Option<Ended> {
+    /// Judges what has not been answered; gives the last of it, for the words to its caller.
+    fn judge_rest(&mut self, reading: impl Fn(&Head) -> Reading) -> Option<(Box<str>, Judged)> {
         let mut last = None;
-        for call in std::mem::take(&mut self.calls) {
-            self.forget(&call);
-            if let Some(ticket) = call.take() {
-                let tool = Arc::clone(ticket.tool());
-                let facts = ticket.judge(reading(&self.head));
-                last = Some(Ended { id: call.id.clone(), tool, facts });
+        for expected in std::mem::take(&mut self.expected) {
+            self.forget(&expected);
+            if expected.is_task {
+                continue;
+            }
+            if let Some(judged) = expected.call.judge(reading(&self.head)) {
+                last = Some((expected.id, judged));
             }
         }
         last
     }
 
     fn complete(&mut self) -> Option<Bytes> {
-        self.finish_reader();
-        if self.head.status == StatusCode::ACCEPTED {
-            // The old transport: the answer comes on the session's stream.
-            self.calls.clear();
-            return None;
-        }
         if self.head.format == Format::EventStream {
-            return self.stream_over(&Fault::upstream(TransportFault::StreamEnded, true, "the stream ended without the answer"));
+            let fault = Fault::upstream(TransportFault::StreamEnded, true, "the stream ended without the answer");
+            return self.stream_over(&fault);
         }
-        let fault = Fault::upstream(TransportFault::Protocol, true, "the answer has another id or none");
-        self.judge_rest(|head| Reading::of_fault(Some(head), &fault));
+        if let Some(reader) = self.reader.take() {
+            let mut seen = Vec::new();
+            reader.finish(|item| seen.push(item));
+            seen.into_iter().for_each(|item| self.see(item));
+        }
+        if self.head.status == StatusCode::ACCEPTED {
+            // The answer comes on a stream of the session; the table holds the call until then.
+            self.expected.clear();
+        } else {
+            let fault = Fault::upstream(TransportFault::Protocol, true, "the answer has another id or none");
+            self.judge_rest(|head| Reading::of_fault(Some(head), &fault));
+        }
         None
     }
 
-    /// A stream ended before the answer. If it can be resumed the client will, and the answer comes elsewhere; else the
-    /// client gets an answer from us, as the last event.
+    /// Whether the client will ask for the rest of the stream (`Last-Event-ID`).
+    fn is_resumable(&self) -> bool {
+        self.has_event_id && self.place.session.is_some()
+    }
+
+    /// A stream ended before the answer. If it can be resumed the answer comes elsewhere; else the client gets one from us,
+    /// as the last event.
     fn stream_over(&mut self, fault: &Fault) -> Option<Bytes> {
-        if self.resumable && self.place.session.is_some() {
-            self.calls.clear();
+        if self.is_resumable() {
+            self.expected.clear();
             return None;
         }
         let before = self.reader.as_ref().map(Reader::abandon).unwrap_or_default();
-        let ended = self.judge_rest(|head| Reading::of_fault(Some(head), fault))?;
-        let words = ended.facts.unreachable_words(&ended.tool, Effect::Unknown);
-        let policy = self.place.shared.tools.policy(&self.place.backend.name, &ended.tool);
-        let words = facts::with_advice(words, policy.advice.as_deref(), None);
-        let event = reply::event(&reply::tool_result(&ended.id, &words, &ended.facts.json()));
-        self.place.shared.telemetry.answered(&self.place.backend.name, &ended.tool, Reason::Unreachable.as_str());
+        let (id, judged) = self.judge_rest(|head| Reading::of_fault(Some(head), fault))?;
+        let words = judged.unreachable_words(Effect::Unknown);
+        let event = reply::event(&reply::tool_result(&id, &words, &judged.facts.json()));
+        judged.answered(Reason::Unreachable);
         Some(Bytes::from([before, &event].concat()))
     }
 
     fn broken(&mut self, fault: &Fault) -> Option<Bytes> {
-        if fault.side == Side::Downstream {
-            self.abandon();
-            return None;
-        }
-        if self.head.format == Format::EventStream {
-            let answer = self.stream_over(fault);
-            let resumes = self.resumable && self.place.session.is_some();
-            // Ending well tells the client to resume; an error would not.
-            return answer.or_else(|| resumes.then(Bytes::new));
-        }
-        self.judge_rest(|head| Reading::of_fault(Some(head), fault));
-        None
-    }
-
-    fn abandon(&mut self) {
-        for call in std::mem::take(&mut self.calls) {
-            if !(self.resumable && self.place.session.is_some()) {
-                self.forget(&call);
-                drop(call.take());
+        match (fault.side, self.head.format) {
+            (Side::Downstream, _) => {
+                self.abandon();
+                None
+            }
+            // Ending well makes the client resume; an error would not.
+            (Side::Upstream, Format::EventStream) => {
+                let resumes = self.is_resumable();
+                self.stream_over(fault).or_else(|| resumes.then(Bytes::new))
+            }
+            (Side::Upstream, _) => {
+                self.judge_rest(|head| Reading::of_fault(Some(head), fault));
+                None
             }
         }
     }
 
-    fn finish_reader(&mut self) {
-        if let Some(reader) = self.reader.take() {
-            let mut seen = Vec::new();
-            let boundary = Reader::new(self.head.format, 0);
-            reader.finish(|item| seen.push(item));
-            self.reader = Some(boundary);
-            seen.into_iter().for_each(|item| self.see(item));
+    /// Downstream went away. What it can still ask for elsewhere goes on; the rest is nobody's any more.
+    fn abandon(&mut self) {
+        let resumable = self.is_resumable();
+        for expected in std::mem::take(&mut self.expected) {
+            if !resumable && !expected.is_task {
+                self.forget(&expected);
+                expected.call.abandon();
+            }
         }
     }
-}
-
-struct Ended {
-    id: Box<str>,
-    tool: Arc<str>,
-    facts: Facts,
 }
 
 impl BodyObserver for Observer {
@@ -268,52 +273,4 @@ impl BodyObserver for Observer {
     fn at_border(&self) -> bool {
         self.reader.as_ref().is_none_or(Reader::at_boundary)
     }
-}
-
-/// The observer of an HTTP tool's answer.
-#[derive(Debug)]
-pub(super) struct HttpObserver {
-    ticket: Option<Ticket>,
-    head: Head,
-    text: Option<crate::rules::TextCollector>,
-}
-
-impl HttpObserver {
-    /// Reads the body only if a rule may have to look at it.
-    pub(super) fn new(ticket: Ticket, head: Head, reads_body: bool, bound: usize) -> HttpObserver {
-        let text = reads_body.then(|| crate::rules::TextCollector::new(bound));
-        HttpObserver { ticket: Some(ticket), head, text }
-    }
-
-    fn judge(&mut self, fault: Option<&Fault>) {
-        let Some(ticket) = self.ticket.take() else { return };
-        let text = self.text.take().map(crate::rules::TextCollector::finish).unwrap_or_default();
-        ticket.judge(Reading::of_http(&self.head, text, fault));
-    }
-}
-
-impl BodyObserver for HttpObserver {
-    fn on_data(&mut self, data: &Bytes) {
-        if let Some(text) = &mut self.text {
-            text.push(data);
-        }
-    }
-
-    fn on_trailers(&mut self, trailers: &HeaderMap) {
-        self.head.headers.extend(trailers.clone());
-    }
-
-    fn on_end(&mut self, end: End) -> Option<Bytes> {
-        match end {
-            End::Complete => self.judge(None),
-            End::Broken(fault) if fault.side == Side::Upstream => self.judge(Some(&fault)),
-            End::Broken(_) | End::Dropped => drop(self.ticket.take()),
-        }
-        None
-    }
-}
-
-/// Text of an excerpt, as the rules match it.
-pub(super) fn text_of(excerpt: &Excerpt) -> String {
-    excerpt.text().into_owned()
 }
