@@ -5,4 +5,6 @@
 
 pub mod clock;
 pub mod health;
+pub mod http;
+pub mod proxy;
 pub mod rules;
