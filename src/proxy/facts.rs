@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::clock::Wall;
-use crate::health::Status;
-use crate::rules::{Classification, DispatchCode, Scope};
+use crate::clock::{Now, Wall};
+use crate::health::{Status, View};
+use crate::rules::{Classification, DispatchCode, Scope, Verdict};
+
+/// After a call that came to nothing, where nobody stated a time: seconds.
+const RETRY_SOON: u64 = 5;
 
 /// Why the proxy answered by itself; the value of the `x-toolvane` header and of the `reason` label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +72,38 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// What is believed about a tool that is not OK.
+    pub(super) fn of_view(view: &View, now: Now) -> Facts {
+        let entry = view.entry.as_deref();
+        let wait = view.next_trial_at.map_or(0, |at| u64::try_from(at.0.saturating_sub(now.wall.0)).unwrap_or(0));
+        Facts {
+            code: view.code().unwrap_or(DispatchCode::BackendFailed),
+            status: view.status,
+            classification: entry.and_then(|entry| entry.classification),
+            signature: entry.and_then(|entry| entry.signature.clone()),
+            scope: view.scope(),
+            since: view.since,
+            expected_recovery_at: view.expected_recovery_at,
+            retry_after_seconds: Facts::seconds(Duration::from_millis(wait)),
+            note: entry.and_then(|entry| entry.note.clone()),
+        }
+    }
+
+    /// What one call came to, beside what is believed since.
+    pub(super) fn of_verdict(verdict: &Verdict, view: &View, now: Now) -> Facts {
+        let believed = Facts::of_view(view, now);
+        let Some(finding) = &verdict.finding else { return believed };
+        let wait = finding.hint.map_or(RETRY_SOON, Facts::seconds);
+        Facts {
+            code: finding.dispatch_code,
+            classification: Some(finding.classification),
+            signature: Some(Arc::clone(&finding.signature)),
+            retry_after_seconds: believed.retry_after_seconds.max(wait),
+            note: finding.note.clone().or(believed.note),
+            ..believed
+        }
+    }
+
     /// Whole seconds to wait, rounded up, at least one.
     pub fn seconds(wait: Duration) -> u64 {
         let whole = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);

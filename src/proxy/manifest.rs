@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use moka::sync::Cache;
 
-use crate::clock::{Now, millis};
+use crate::clock::Now;
 use crate::config::Annotate;
 use crate::health::{Caller, CredentialHash, Status, View};
 use crate::mcp::list::{self, Edit, ListEdit, Page};
@@ -30,10 +30,7 @@ pub(super) fn words(view: &View) -> Option<String> {
     let since = view.since.map(|at| at.hour_minute()).unwrap_or_default();
     match view.status {
         Status::Ok => None,
-        Status::Degraded => {
-            let last = view.last_failure_at.map(|at| at.hour_minute()).unwrap_or(since);
-            Some(format!(" [intermittent: last failure at {last} UTC, retry tolerated]"))
-        }
+        Status::Degraded => Some(format!(" [intermittent: last failure at {since} UTC, retry tolerated]")),
         Status::Down if view.retesting => None,
         Status::Down => Some(match view.expected_recovery_at {
             Some(at) => format!(" [currently unavailable: expected back at {} UTC]", at.hour_minute()),
@@ -68,7 +65,7 @@ fn edit(view: &View, how: Annotate, now: Now, whole: &mut ListEdit) -> Edit {
     whole.private |= matches!(view.scope(), Some(Scope::Session | Scope::User));
     Edit::Annotate {
         description: how.in_description().then_some(words),
-        health: how.in_meta().then(|| Facts::of(view, now).json()),
+        health: how.in_meta().then(|| Facts::of_view(view, now).json()),
     }
 }
 

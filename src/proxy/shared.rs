@@ -17,8 +17,8 @@ use super::streams::Streams;
 use super::tasks::Tasks;
 use crate::clock::Clock;
 use crate::config::{self, BackendKind, Config};
-use crate::health::{Caller, Effect, Registry};
-use crate::rules::Table;
+use crate::health::{Caller, Registry, ToolRef};
+use crate::rules::{self, Table};
 use crate::telemetry::{BackendMetrics, Telemetry};
 
 /// Where random numbers in [0, 1) come from.
@@ -67,8 +67,6 @@ pub struct Parts {
     pub key: [u8; 32],
     /// Random numbers for jitter.
     pub random: Random,
-    /// Shown everything that a call did to health, after the path of the call has acted on it.
-    pub witness: Box<dyn Fn(&[Effect]) + Send + Sync>,
 }
 
 impl fmt::Debug for Parts {
@@ -131,6 +129,19 @@ impl Backend {
         self.config.kind == BackendKind::Mcp && self.endpoint.as_deref().is_none_or(|endpoint| endpoint == path)
     }
 
+    /// What it speaks, in the rules' word.
+    pub(super) fn kind(&self) -> rules::BackendKind {
+        match self.config.kind {
+            BackendKind::Mcp => rules::BackendKind::Mcp,
+            BackendKind::Http => rules::BackendKind::Http,
+        }
+    }
+
+    /// A tool of this backend.
+    pub(super) fn tool(&self, name: &str) -> ToolRef {
+        ToolRef { backend: Arc::clone(&self.name), tool: Arc::from(name) }
+    }
+
     /// The path and query that an endpoint event names, seen from the path of its stream.
     pub(super) fn endpoint_of(stream_path: &str, url: &str) -> String {
         if let Some(target) = url.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some()) {
@@ -152,7 +163,6 @@ pub struct Shared {
     pub(super) rules: arc_swap::ArcSwap<RuleSet>,
     pub(super) telemetry: Arc<Telemetry>,
     pub(super) random: Random,
-    pub(super) witness: Box<dyn Fn(&[Effect]) + Send + Sync>,
     pub(super) identifier: Identifier,
     pub(super) backends: Vec<Arc<Backend>>,
     pub(super) calls: CallLimit,
@@ -188,7 +198,6 @@ impl Shared {
             registry: parts.registry,
             telemetry: parts.telemetry,
             random: parts.random,
-            witness: parts.witness,
             config,
         }
     }
