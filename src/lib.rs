@@ -12,4 +12,5 @@ pub mod mcp;
 pub mod proxy;
 pub mod rules;
 pub mod store;
+pub mod telemetry;
 pub mod yaml;

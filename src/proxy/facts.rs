@@ -104,6 +104,28 @@ impl Facts {
         }
     }
 
+    /// What is said of a call that one of our own limits refused.
+    pub(super) fn of_limit() -> Facts {
+        Facts {
+            code: DispatchCode::BackendUnreachable,
+            status: Status::Ok,
+            classification: None,
+            signature: None,
+            scope: None,
+            since: None,
+            expected_recovery_at: None,
+            retry_after_seconds: RETRY_SOON,
+            note: None,
+        }
+    }
+
+    /// What a model reads when the backend refused the call by an HTTP status that would end its session.
+    pub(super) fn failed_words(&self, tool: &str) -> String {
+        let what = self.signature.as_deref().unwrap_or("an error");
+        let wait = self.retry_after_seconds;
+        format!("{tool} failed ({}: {what}). Do not call it again in the next {wait} s; plan without it.", self.code)
+    }
+
     /// Whole seconds to wait, rounded up, at least one.
     pub fn seconds(wait: Duration) -> u64 {
         let whole = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);

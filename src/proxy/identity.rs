@@ -49,12 +49,12 @@ impl Identifier {
         }
     }
 
-    /// Takes out the identity headers of a peer that is not trusted and gives how many there were (DESIGN 5).
-    pub(super) fn strip_untrusted(&self, headers: &mut HeaderMap, peer: IpAddr) -> usize {
+    /// Takes out the identity headers of a peer that is not trusted and gives their names (DESIGN 5).
+    pub(super) fn strip_untrusted(&self, headers: &mut HeaderMap, peer: IpAddr) -> Vec<&HeaderName> {
         if self.sources.trusts(peer) {
-            return 0;
+            return Vec::new();
         }
-        self.sources.identity_headers().filter(|name| headers.remove(*name).is_some()).count()
+        self.sources.identity_headers().filter(|name| headers.remove(*name).is_some()).collect()
     }
 
     fn credential(&self, headers: &HeaderMap) -> Option<CredentialHash> {
@@ -148,9 +148,9 @@ mod tests {
         assert_eq!(caller.user.as_deref().map(str::len), Some(16), "named by the credential alone");
         assert!(caller.roles.is_empty());
         assert_eq!(caller.session.as_deref(), Some("s1"));
-        assert_eq!(identifier().strip_untrusted(&mut sent, FAR), 2);
+        assert_eq!(identifier().strip_untrusted(&mut sent, FAR).len(), 2);
         assert_eq!(sent.len(), 2, "session id and credential always pass");
-        assert_eq!(identifier().strip_untrusted(&mut headers(&[("x-user-id", "alice")]), NEAR), 0);
+        assert!(identifier().strip_untrusted(&mut headers(&[("x-user-id", "alice")]), NEAR).is_empty());
     }
 
     #[test]

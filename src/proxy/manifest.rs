@@ -111,7 +111,13 @@ impl LastGood {
     }
 
     /// Remembers a page as the backend gave it.
-    pub(super) fn keep(&self, backend: &Arc<str>, caller: &Caller, cursor: Option<&str>, page: Page, is_session_tool: impl Fn(&str) -> bool) {
+    pub(super) fn keep(
+        &self,
+        backend: &Arc<str>,
+        caller: &Caller,
+        (cursor, page): (Option<&str>, Page),
+        is_session_tool: impl Fn(&str) -> bool,
+    ) {
         let whose = whose(backend, caller);
         if let Some(session) = &caller.session {
             for tool in page.tools.iter().filter(|tool| is_session_tool(&tool.name)) {

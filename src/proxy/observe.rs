@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
-use super::facts::{Effect, Reason};
+use super::facts::Effect;
 use super::inflight::Waiting;
 use super::net::{BodyObserver, End, Fault, Side};
 use super::reading::Reading;
@@ -58,12 +58,20 @@ pub(super) struct Observer {
     stream: Option<StreamHandle>,
     reader: Option<Reader>,
     has_event_id: bool,
+    /// The path of the request, which a relative endpoint starts from.
+    path: Box<str>,
 }
 
 impl Observer {
-    pub(super) fn new(place: Place, head: Head, expected: Vec<Expected>, stream: Option<StreamHandle>) -> Observer {
-        let reader = Some(Reader::new(head.format, place.shared.limits.failure_text));
-        Observer { place, head, expected, stream, reader, has_event_id: false }
+    pub(super) fn new(
+        place: Place,
+        head: Head,
+        expected: Vec<Expected>,
+        stream: Option<StreamHandle>,
+        path: &str,
+    ) -> Observer {
+        let reader = Some(Reader::new(head.format, place.shared.config.limits.failure_text));
+        Observer { place, head, expected, stream, reader, has_event_id: false, path: path.into() }
     }
 
     fn see(&mut self, seen: Seen) {
@@ -148,7 +156,7 @@ impl Observer {
 
     fn endpoint(&mut self, url: &str) {
         let Some(stream) = &mut self.stream else { return };
-        let session: Arc<str> = self.place.backend.endpoint_of(url).into();
+        let session: Arc<str> = Backend::endpoint_of(&self.path, url).into();
         stream.answers(&session);
         self.place.session = Some(session);
     }
@@ -212,7 +220,6 @@ impl Observer {
         let (id, judged) = self.judge_rest(|head| Reading::of_fault(Some(head), fault))?;
         let words = judged.unreachable_words(Effect::Unknown);
         let event = reply::event(&reply::tool_result(&id, &words, &judged.facts.json()));
-        judged.answered(Reason::Unreachable);
         Some(Bytes::from([before, &event].concat()))
     }
 

@@ -50,6 +50,23 @@ impl Reading {
         Reading { text, json, fault: fault.map(fault_of), ..Reading::under(head) }
     }
 
+    /// A body under a status of failure that was held whole: a JSON-RPC response if it is one.
+    pub(super) fn of_mcp_body(head: &Head, bytes: &[u8], text: String) -> Reading {
+        let mut reader = answer::Reader::new(head.format, bytes.len());
+        let mut found = None;
+        let mut see = |seen| {
+            if let answer::Seen::Answer(answer) = seen {
+                found = Some(answer);
+            }
+        };
+        reader.push(bytes, &mut see);
+        reader.finish(&mut see);
+        match found {
+            Some(answer) => Reading::of_answer(head, &answer),
+            None => Reading::of_http(head, text, None),
+        }
+    }
+
     /// No complete answer; `head` if at least that arrived.
     pub(super) fn of_fault(head: Option<&Head>, fault: &Fault) -> Reading {
         Reading { fault: Some(fault_of(fault)), ..head.map(Reading::under).unwrap_or_default() }

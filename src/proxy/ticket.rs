@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::effects;
 use super::facts::{self, Effect, Facts};
 use super::net::CallPermit;
+use super::observe::Head;
 use super::reading::Reading;
 use super::shared::{Backend, Shared};
 use crate::clock::Now;
-use crate::config::ToolSettings;
-use crate::health::{Call, Caller, Permit, ToolRef};
+use crate::config::{Target, ToolSettings};
+use crate::health::{Call, Caller, Permit, ToolRef, View};
+use crate::rules::target::{self, TargetSource};
 use crate::rules::{self, Exchange, Finding, Kind, Verdict};
-use crate::telemetry::{InFlight, Outcome, ToolMetrics, events};
+use crate::telemetry::events::CallEnded;
+use crate::telemetry::{InFlight, Outcome, ToolMetrics};
 
 /// A call on its way.
 #[derive(Debug)]
@@ -22,7 +27,8 @@ pub(super) struct Ticket {
     metrics: Arc<ToolMetrics>,
     /// `None` once it is judged.
     call: Option<Call>,
-    targets: Vec<String>,
+    /// Raw JSON; looked into only when a call fails.
+    arguments: Bytes,
     _in_flight: InFlight,
     _place: CallPermit,
 }
@@ -38,8 +44,8 @@ pub(super) struct Opening {
     pub(super) metrics: Arc<ToolMetrics>,
     pub(super) started: Now,
     pub(super) permit: Option<Permit>,
-    /// Hosts that the arguments name.
-    pub(super) targets: Vec<String>,
+    /// Raw JSON; empty if there are none.
+    pub(super) arguments: Bytes,
     pub(super) place: CallPermit,
 }
 
@@ -61,7 +67,7 @@ impl Ticket {
             policy: Arc::clone(&opening.settings.policy),
             started: opening.started,
             permit: opening.permit,
-            target: opening.targets.first().map(|host| Arc::from(host.as_str())),
+            target: None,
             duration: None,
         };
         Ticket {
@@ -71,7 +77,7 @@ impl Ticket {
             settings: opening.settings,
             metrics: opening.metrics,
             call: Some(call),
-            targets: opening.targets,
+            arguments: opening.arguments,
             _place: opening.place,
         }
     }
@@ -84,9 +90,10 @@ impl Ticket {
     /// Judges what was read and records it.
     pub(super) fn judge(mut self, reading: Reading) -> Judged {
         let now = self.shared.clock.now();
-        let Some(call) = self.call.take() else { return Judged::nothing(&self.settings) };
+        let Some(mut call) = self.call.take() else { return Judged::nothing(&self.settings) };
         let (caller, at) = (Arc::clone(&call.caller), call.at.clone());
         let exchange = self.exchange(reading, &caller, &at, now);
+        call.target = exchange.targets.first().map(|host| Arc::from(host.as_str()));
         let verdict = self.shared.rules.load().table(&caller).judge(&exchange);
         self.record(call, &verdict, now);
         let view = self.shared.registry.lookup(&caller, &at, now);
@@ -104,23 +111,46 @@ impl Ticket {
     }
 
     fn record(&self, call: Call, verdict: &Verdict, now: Now) {
-        self.count(Outcome::from(verdict.kind), call.started, verdict.finding.as_ref());
+        self.count(&call, Outcome::from(verdict.kind), verdict.finding.as_ref());
         let effects = self.shared.registry.record(call, verdict, now, &mut || (self.shared.random)());
         effects::act(&self.shared, effects);
     }
 
-    fn count(&self, outcome: Outcome, started: Now, finding: Option<&Finding>) {
-        let now = self.shared.clock.now();
-        self.shared.telemetry.emit(events::CallJudged {
+    fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>) {
+        let duration = self.shared.clock.now().tick.since(call.started.tick);
+        self.shared.telemetry.emit(CallEnded {
             tool: &self.metrics,
+            name: &call.at.tool,
             outcome,
             finding,
-            duration: now.tick.since(started.tick),
+            duration,
+            upstream: Some(duration),
         });
     }
 
+    fn targets(&self) -> Vec<String> {
+        let source = match &self.settings.target {
+            Target::Auto => TargetSource::Auto,
+            Target::Pointer(pointer) => TargetSource::Pointer(pointer.to_string()),
+            Target::Off => return Vec::new(),
+        };
+        serde_json::from_slice(&self.arguments).map(|arguments| target::hosts(&arguments, &source)).unwrap_or_default()
+    }
+
+    /// Whether a rule may have to look at the body that comes under this head.
+    pub(super) fn reads_body(&self, head: &Head) -> bool {
+        if !(head.status.is_success() || head.status.is_redirection()) {
+            return true;
+        }
+        let Some(call) = &self.call else { return false };
+        let rules = self.shared.rules.load();
+        let table = rules.table(&call.caller);
+        let exchange = self.exchange(Reading::of_http(head, String::new(), None), &call.caller, &call.at, call.started);
+        table.reads_success_body(&exchange)
+    }
+
     fn exchange(&self, reading: Reading, caller: &Caller, at: &ToolRef, now: Now) -> Exchange {
-        // Only a failure asks whether the tool is listed.
+        // Only a failure asks for what costs something to find out.
         let failed = !matches!(reading.answer, rules::Answer::Result { is_error: false, .. });
         Exchange {
             backend: Arc::clone(&at.backend),
@@ -135,7 +165,7 @@ impl Ticket {
             text: reading.text,
             json: reading.json,
             credentialed: caller.credential.is_some(),
-            targets: self.targets.clone(),
+            targets: if failed { self.targets() } else { Vec::new() },
             backend_host: Some(Arc::clone(&self.backend.host)),
             listed: failed && self.shared.lists.lists(&at.backend, caller, &at.tool),
             session_tool: self.settings.policy.session_tool,
@@ -146,14 +176,14 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(call) = &self.call {
-            self.count(Outcome::Abandoned, call.started, None);
+            self.count(call, Outcome::Abandoned, None);
         }
     }
 }
 
 impl Judged {
     fn nothing(settings: &ToolSettings) -> Judged {
-        let facts = Facts::of_verdict(&Verdict::NEUTRAL, &crate::health::View::OK, Now::default());
+        let facts = Facts::of_verdict(&Verdict::NEUTRAL, &View::OK, Now::default());
         let advice = settings.policy.advice.clone();
         Judged { facts, verdict: Verdict::NEUTRAL, tool: Arc::from(""), advice, user_action: None }
     }
@@ -161,6 +191,12 @@ impl Judged {
     /// What the model reads if the backend gave no valid answer.
     pub(super) fn unreachable_words(&self, effect: Effect) -> String {
         let words = self.facts.unreachable_words(&self.tool, effect);
+        facts::with_advice(words, self.advice.as_deref(), self.user_action.as_deref())
+    }
+
+    /// What the model reads in place of the backend's own refusal.
+    pub(super) fn failed_words(&self) -> String {
+        let words = self.facts.failed_words(&self.tool);
         facts::with_advice(words, self.advice.as_deref(), self.user_action.as_deref())
     }
 
