@@ -1,8 +1,5 @@
 //! `tools/call`: through the gate, to the backend, and back with somebody reading along.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
 use http::{Response, StatusCode};
 
 use super::answer;
@@ -132,8 +129,8 @@ fn failed(visit: &Visit, guard: Guard, fault: &Fault, shape: &Shape) -> Response
 
 async fn answered(visit: &Visit, response: Response<Body>, guard: Guard, shape: &Shape, path: &str) -> Response<Body> {
     let may_be_reshaped = response.status().is_server_error() || response.status() == StatusCode::TOO_MANY_REQUESTS;
-    let table = Arc::clone(visit.shared.rules.load().table(&visit.caller));
-    if !(may_be_reshaped && table.has_result_answers()) {
+    let reshapes = || visit.shared.rules.load().table(&visit.caller).rules().iter().any(|rule| rule.then.answer_as_result);
+    if !(may_be_reshaped && reshapes()) {
         return visit.observed(response, guard.release(), path);
     }
     let head = head_of(&response);

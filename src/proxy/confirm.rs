@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::effects;
 use super::shared::{Backend, Shared};
 use crate::health::{Attempt, CONFIRM_AFTER, ProbeTarget};
+use crate::telemetry::events::Probed;
 
 /// How often it is looked whether a probe is due.
 const TURN: Duration = Duration::from_millis(250);
@@ -20,7 +21,7 @@ pub(super) fn start(shared: &Arc<Shared>, backend: &str) {
         for (number, after) in CONFIRM_AFTER.into_iter().enumerate() {
             tokio::time::sleep(after.saturating_sub(waited)).await;
             waited = after;
-            let failed = !is_alive(&backend).await;
+            let failed = !is_alive(&shared, &backend).await;
             let attempt = Attempt { backend: &backend.name, number, failed };
             let now = shared.clock.now();
             let done = shared.registry.confirm(&attempt, now, &mut || (shared.random)());
@@ -49,12 +50,14 @@ pub(super) async fn probe_forever(shared: Arc<Shared>) {
 
 async fn probe(shared: &Arc<Shared>, target: &ProbeTarget) {
     let Some(backend) = shared.backends.iter().find(|known| *known.name == *target.key.backend) else { return };
-    if is_alive(backend).await {
+    if is_alive(shared, backend).await {
         shared.registry.probe_succeeded(target, shared.clock.now());
         effects::list_changed(shared, &backend.name);
     }
 }
 
-async fn is_alive(backend: &Backend) -> bool {
-    backend.upstream.probe_connect().await.is_ok()
+async fn is_alive(shared: &Shared, backend: &Backend) -> bool {
+    let fault = backend.upstream.probe_connect().await.err().map(|fault| fault.kind);
+    shared.telemetry.emit(Probed { backend: &backend.name, fault });
+    fault.is_none()
 }

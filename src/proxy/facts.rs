@@ -15,7 +15,7 @@ const RETRY_SOON: u64 = 5;
 
 /// Why the proxy answered by itself; the value of the `x-toolvane` header and of the `reason` label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub(super) enum Reason {
     /// The tool is DOWN for this caller and was not called.
     Down,
     /// The upstream gave no valid answer to this very call.
@@ -28,7 +28,7 @@ pub enum Reason {
 
 impl Reason {
     /// The name in headers and labels.
-    pub const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Reason::Down => "down",
             Reason::Unreachable => "unreachable",
@@ -40,7 +40,7 @@ impl Reason {
 
 /// Whether the tool may have run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Effect {
+pub(super) enum Effect {
     /// It was certainly not called.
     NotCalled,
     /// The request may have reached the upstream: its effect is unknown.
@@ -50,25 +50,25 @@ pub enum Effect {
 /// The facts of one answer, as they stand under `_meta["toolvane/health"]` and in problem documents.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Facts {
+pub(super) struct Facts {
     /// How the failure is named.
-    pub code: DispatchCode,
+    pub(super) code: DispatchCode,
     /// The status that applies to the caller.
-    pub status: Status,
+    pub(super) status: Status,
     /// What it was found to be, if anything.
-    pub classification: Option<Classification>,
+    pub(super) classification: Option<Classification>,
     /// The kind of failure.
-    pub signature: Option<Arc<str>>,
+    pub(super) signature: Option<Arc<str>>,
     /// Who is affected; `None` where no entry stands behind the answer.
-    pub scope: Option<Scope>,
+    pub(super) scope: Option<Scope>,
     /// Since when.
-    pub since: Option<Wall>,
+    pub(super) since: Option<Wall>,
     /// When somebody estimated it to be back.
-    pub expected_recovery_at: Option<Wall>,
+    pub(super) expected_recovery_at: Option<Wall>,
     /// Not before.
-    pub retry_after_seconds: u64,
+    pub(super) retry_after_seconds: u64,
     /// A note for people.
-    pub note: Option<Arc<str>>,
+    pub(super) note: Option<Arc<str>>,
 }
 
 impl Facts {
@@ -127,18 +127,18 @@ impl Facts {
     }
 
     /// Whole seconds to wait, rounded up, at least one.
-    pub fn seconds(wait: Duration) -> u64 {
+    pub(super) fn seconds(wait: Duration) -> u64 {
         let whole = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         whole.max(1)
     }
 
     /// The facts as JSON.
-    pub fn json(&self) -> String {
+    pub(super) fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
     }
 
     /// What a model reads when a tool is DOWN and was not called.
-    pub fn down_words(&self, tool: &str) -> String {
+    pub(super) fn down_words(&self, tool: &str) -> String {
         let mut words = format!("{tool} is temporarily unavailable ({}", self.code);
         if let Some(since) = self.since {
             let _ = write!(words, " since {} UTC", since.hour_minute());
@@ -164,7 +164,7 @@ impl Facts {
     }
 
     /// What a model reads when this very call got no valid answer.
-    pub fn unreachable_words(&self, tool: &str, effect: Effect) -> String {
+    pub(super) fn unreachable_words(&self, tool: &str, effect: Effect) -> String {
         let what = self.signature.as_deref().unwrap_or("no answer");
         let called = match effect {
             Effect::NotCalled => "It was not called.",
@@ -175,7 +175,7 @@ impl Facts {
 }
 
 /// Ends a text with the operator's advice and the hint for the user concerned, each as a sentence of its own.
-pub fn with_advice(mut words: String, advice: Option<&str>, user_action: Option<&str>) -> String {
+pub(super) fn with_advice(mut words: String, advice: Option<&str>, user_action: Option<&str>) -> String {
     for extra in [advice, user_action].into_iter().flatten() {
         words.push(' ');
         words.push_str(extra.trim());

@@ -8,7 +8,7 @@ use super::facts::Facts;
 use super::net::CallPermit;
 use super::ticket::{Opening, Ticket};
 use super::visit::Visit;
-use crate::config::ToolSettings;
+use crate::config::{BackendKind, ToolSettings};
 use crate::health::document::WHOLE_BACKEND;
 use crate::health::{Admission, Permit, ToolRef, View};
 use crate::telemetry::events::{LimitRejected, ShortCircuited};
@@ -34,8 +34,8 @@ pub(super) enum Refusal {
 impl Wanted {
     pub(super) fn new(visit: &Visit, tool: &str) -> Wanted {
         let backend = &visit.backend.name;
-        let vouched = visit.shared.config.kind_names(backend, tool) || visit.shared.lists.lists(backend, &visit.caller, tool);
-        let metrics = if vouched {
+        let named = visit.backend.config.kind == BackendKind::Http;
+        let metrics = if named || visit.shared.lists.lists(backend, &visit.caller, tool) {
             visit.shared.telemetry.tool(backend, tool)
         } else {
             visit.shared.telemetry.unlisted_tool(backend)

@@ -50,9 +50,9 @@ pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) ->
         Ok(Collected::Whole(bytes, trailers)) => {
             remember(&visit, &bytes, format, cursor);
             let annotated = annotate(&visit, &bytes, format);
-            let result = if annotated == bytes { ListResult::Unchanged } else { ListResult::Rewritten };
+            let result = if annotated == bytes { ListResult::Unchanged } else { ListResult::Annotated };
             handled(&visit, result);
-            if result == ListResult::Rewritten && parts.headers.contains_key(header::CONTENT_LENGTH) {
+            if result == ListResult::Annotated && parts.headers.contains_key(header::CONTENT_LENGTH) {
                 parts.headers.insert(header::CONTENT_LENGTH, annotated.len().into());
             }
             Response::from_parts(parts, whole(annotated, trailers))

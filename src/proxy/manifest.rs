@@ -2,7 +2,7 @@
 //! which the backend cannot be asked.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use moka::sync::Cache;
@@ -143,6 +143,17 @@ impl LastGood {
         let pages = self.pages.get(&whose(backend, caller))?;
         let pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
         reply::relabelled(&pages.by_cursor.get(&cursor.map(str::to_owned))?.message, id)
+    }
+
+    /// Every tool that some caller's last good list names, by backend.
+    pub(super) fn tools(&self) -> BTreeSet<(Arc<str>, String)> {
+        let mut tools = BTreeSet::new();
+        for (whose, pages) in &self.pages {
+            let pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
+            let names = pages.by_cursor.values().flat_map(|kept| kept.names.iter());
+            tools.extend(names.map(|name| (Arc::clone(&whose.backend), name.clone())));
+        }
+        tools
     }
 
     /// Whether the tool stands in the last good list of this caller (DESIGN 4).

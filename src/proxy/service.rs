@@ -69,6 +69,15 @@ impl Proxy {
         confirm::probe_forever(self.shared).await;
     }
 
+    /// Every tool that is known by name: from routes, and from the lists that callers got. Sorted, each with its backend.
+    pub fn tools(&self) -> Vec<(Arc<str>, String)> {
+        let mut tools = self.shared.lists.tools();
+        for backend in &self.shared.backends {
+            tools.extend(backend.config.routes.iter().map(|route| (Arc::clone(&backend.name), route.tool.to_string())));
+        }
+        tools.into_iter().collect()
+    }
+
     /// Calls in flight.
     pub fn in_flight(&self) -> usize {
         self.shared.calls.in_flight()

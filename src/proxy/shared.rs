@@ -77,7 +77,7 @@ impl fmt::Debug for Parts {
 
 /// One upstream, ready to be used.
 #[derive(Debug)]
-pub struct Backend {
+pub(super) struct Backend {
     pub(super) config: Arc<config::Backend>,
     pub(super) name: Arc<str>,
     pub(super) host: Arc<str>,
@@ -94,8 +94,8 @@ impl Backend {
     fn new(config: &Arc<config::Backend>, clock: &Arc<dyn Clock>, telemetry: &Telemetry) -> Backend {
         let mut settings = UpstreamSettings::new(config.address_host(), config.port());
         settings.http = match config.http {
-            config::HttpVersion::One => HttpVersion::One,
-            config::HttpVersion::Two => HttpVersion::Two,
+            config::HttpVersion::Http1 => HttpVersion::One,
+            config::HttpVersion::Http2 => HttpVersion::Two,
         };
         settings.connect_timeout = config.timeouts.connect;
         settings.idle_timeout = config.pool.idle;
@@ -156,7 +156,7 @@ impl Backend {
 }
 
 /// Everything on the path of a call.
-pub struct Shared {
+pub(super) struct Shared {
     pub(super) config: Arc<Config>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) registry: Arc<Registry>,

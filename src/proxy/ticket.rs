@@ -118,8 +118,10 @@ impl Ticket {
 
     fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>) {
         let duration = self.shared.clock.now().tick.since(call.started.tick);
+        // A success proves that the tool exists: from then on it has a name in the metrics.
+        let proven = (outcome == Outcome::Success).then(|| self.shared.telemetry.tool(&call.at.backend, &call.at.tool));
         self.shared.telemetry.emit(CallEnded {
-            tool: &self.metrics,
+            tool: proven.as_ref().unwrap_or(&self.metrics),
             name: &call.at.tool,
             outcome,
             finding,
