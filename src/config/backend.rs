@@ -1,5 +1,6 @@
 //! One upstream: an MCP server or an HTTP tool API, and how it is spoken to.
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use crate::yaml::{At, Fields, Place};
 
 /// Longest name of a backend, in bytes.
 const NAME_MAX: usize = 64;
-const NAME_FORM: &str = "a name of 1 to 64 of `a` to `z`, digits, `_`, `.` and `-`";
+const URL_FORM: &str = "a URL such as `http://127.0.0.1:9000/mcp`";
+const NAME_FORM: &str = "1 to 64 of a-z, 0-9, `_`, `.` and `-`";
 
 /// An upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,44 +122,46 @@ pub(super) struct Marks {
     pub(super) matching: Place,
 }
 
+const KINDS: [(&str, BackendKind); 2] = [("mcp", BackendKind::Mcp), ("http", BackendKind::Http)];
+const HOSTS: [(&str, HostPolicy); 2] = [("preserve", HostPolicy::Preserve), ("rewrite", HostPolicy::Rewrite)];
+
+const NAME: &str = "Name in health documents, metrics and logs; unique.";
+const KIND: &str = "`mcp`: an MCP server; `http`: an HTTP API whose routes name the tools.";
+const URL: &str = "Its address, for `kind: mcp` with the path of the MCP endpoint: `http://127.0.0.1:9000/mcp`.";
+const MATCH: &str = "Which downstream requests go to it; left out: all. \
+    A request's own host goes before any host, then the longest path prefix.";
+const HOST: &str = "`preserve`: the backend sees the `Host` that downstream sent; `rewrite`: that of its own address.";
+const ROUTES: &str = "Requests that are tool calls, for `kind: http`; all others pass unjudged.";
+
 pub(super) fn backend(at: At<'_>) -> Option<(Arc<Backend>, Marks)> {
     at.map(|f| {
         let mut marks = Marks { name: at.place(), matching: at.place() };
-        let name = f.need("name", "Name in health documents, metrics and logs; unique.", |at| {
-            marks.name = at.place();
+        let name = f.need("name", NAME, |at| {
+            marks = Marks { name: at.place(), matching: at.place() };
             at.parse(NAME_FORM, "^[a-z0-9_.-]{1,64}$", name)
         });
-        marks.matching = marks.name;
-        let kinds = [("mcp", BackendKind::Mcp), ("http", BackendKind::Http)];
-        let kind = f.need("kind", "`mcp`: an MCP server; `http`: an HTTP API whose routes name the tools.", |at| at.word(&kinds));
-        let url = f.need("url", "Its address such as `http://127.0.0.1:9000/mcp`; for `kind: mcp` with the path of the MCP endpoint.", |at| {
-            at.parse("a URL such as `http://127.0.0.1:9000/mcp`", "^http://[^/?#@\\s]+(/[^?#\\s]*)?$", url)
-        });
-        let doc = "Which downstream requests go to it; left out: all. The request's own host goes first, then the longest path prefix.";
-        let match_it = f.opt("match", doc, |at| {
+        let kind = f.need("kind", KIND, |at| at.word(&KINDS));
+        let url = f.need("url", URL, |at| at.parse(URL_FORM, "^http://[^/?#@\\s]+(/[^?#\\s]*)?$", url));
+        let matches = f.opt("match", MATCH, |at| {
             marks.matching = at.place();
             at.map(matching)
         });
-        let routes = f.opt("routes", "Requests that are tool calls, for `kind: http`; all others pass unjudged.", routes);
-        let mcp_ping = f.section("probe", "How it is asked whether it is back.", |f| {
-            f.flag("mcp_ping", "Send an MCP `ping` after the connect, for `kind: mcp`.", false)
-        });
+        let host = f.word("host", HOST, HostPolicy::Preserve, &HOSTS);
+        let forwarded = f.section("forwarded", "Headers that tell the backend about downstream.", forwarded);
+        let http = http_version(f);
         let timeouts = f.section("timeouts", "How long is waited for what.", timeouts);
-        let backend = Backend {
-            name: name?,
-            kind: kind?,
-            url: url?,
-            matching: match_it.unwrap_or_default(),
-            host: f.word("host", "`preserve`: the backend sees the `Host` that downstream sent; `rewrite`: that of its own address.", HostPolicy::Preserve, &[("preserve", HostPolicy::Preserve), ("rewrite", HostPolicy::Rewrite)]),
-            forwarded: f.section("forwarded", "Headers that tell the backend about downstream.", forwarded),
-            http: http_version(f),
-            timeouts,
-            pool: f.section("pool", "Connections kept open for the next call.", pool),
-            routes: routes.unwrap_or_default(),
-            mcp_ping,
-        };
+        let pool = f.section("pool", "Connections kept open for the next call.", pool);
+        let routes = f.opt("routes", ROUTES, routes).unwrap_or_default();
+        let mcp_ping = f.section("probe", "How it is asked whether it is back.", mcp_ping);
+        let matching = matches.unwrap_or_default();
+        let (name, kind, url) = (name?, kind?, url?);
+        let backend = Backend { name, kind, url, matching, host, forwarded, http, timeouts, pool, routes, mcp_ping };
         fits_its_kind(f, &backend).map(|()| (Arc::new(backend), marks))
     })?
+}
+
+fn mcp_ping(f: &Fields<'_>) -> bool {
+    f.flag("mcp_ping", "Send an MCP `ping` after the connect, for `kind: mcp`.", false)
 }
 
 fn fits_its_kind(f: &Fields<'_>, backend: &Backend) -> Option<()> {
@@ -205,12 +209,13 @@ fn url(text: &str) -> Result<Uri, String> {
     if uri.query().is_some() || text.contains('#') {
         return Err("leave out what follows `?` or `#`".to_owned());
     }
-    match uri.authority() {
-        Some(authority) if authority.port().is_some() && authority.port_u16().is_none_or(|port| port == 0) => {
-            Err("the port is between 1 and 65535".to_owned())
-        }
-        Some(authority) if !authority.host().is_empty() && !authority.as_str().ends_with(':') => Ok(uri),
-        _ => Err(String::new()),
+    let authority = uri.authority().ok_or_else(String::new)?;
+    let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+    let sound = port.is_empty() || port.strip_prefix(':').is_some_and(|digits| digits.parse::<NonZeroU16>().is_ok());
+    match (authority.host().is_empty(), sound) {
+        (true, _) => Err(String::new()),
+        (_, false) => Err("the port is between 1 and 65535".to_owned()),
+        _ => Ok(uri),
     }
 }
 
@@ -230,33 +235,24 @@ fn forwarded(f: &Fields<'_>) -> Forwarded {
 
 fn timeouts(f: &Fields<'_>) -> Timeouts {
     let shortest = Duration::from_millis(10);
+    let idle = "For the next byte of a stream, or `off`; there is no limit on a whole stream.";
     let timeouts = Timeouts {
         connect: f.duration("connect", "For a connection.", 5 * SECOND, shortest..=MINUTE),
         response: f.duration("response", "For the head of the answer to a tool call.", MINUTE, shortest..=HOUR),
-        idle: f.duration_or_off(
-            "idle",
-            "For the next byte of a stream, or `off`; there is no limit on a whole stream.",
-            Some(HOUR),
-            SECOND..=DAY,
-        ),
+        idle: f.duration_or_off("idle", idle, Some(HOUR), SECOND..=DAY),
     };
     if timeouts.connect > timeouts.response {
-        f.fail::<()>("connect", "`connect` must not be longer than `response`, which it is a part of", |problem| {
-            problem
-        });
+        let message = "`connect` must not be longer than `response`, which it is a part of";
+        f.fail::<()>("connect", message, |problem| problem);
     }
     timeouts
 }
 
 fn pool(f: &Fields<'_>) -> Pool {
-    let doc = "How long an unused connection is kept; below the backend's own limit, which is 5 s in Node.js.";
+    let idle = "How long an unused connection is kept; below the backend's own limit, which is 5 s in Node.js.";
+    let max_idle = "How many unused connections are kept; 0 opens one for every call.";
     Pool {
-        idle: f.duration("idle", doc, 4 * SECOND, Duration::from_millis(100)..=10 * MINUTE),
-        max_idle: f.count(
-            "max_idle",
-            "How many unused connections are kept; 0 opens one for every call.",
-            64,
-            0..=10_000,
-        ),
+        idle: f.duration("idle", idle, 4 * SECOND, Duration::from_millis(100)..=10 * MINUTE),
+        max_idle: f.count("max_idle", max_idle, 64, 0..=10_000),
     }
 }

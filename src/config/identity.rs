@@ -72,31 +72,20 @@ pub(super) fn identity(f: &Fields<'_>) -> Identity {
     let part = |key, doc, default: Vec<IdentitySource>| {
         f.with_default(key, doc, Some(shown(&default)), |at| at.list(source)).unwrap_or(default)
     };
+    let user = vec![header("x-user-id"), Credential(http::header::AUTHORIZATION)];
     Identity {
-        session: part(
-            "session",
-            "Who holds a session: the first source that is present.",
-            vec![header("mcp-session-id")],
-        ),
-        user: part(
-            "user",
-            "Who calls: the first source that is present; without any the caller is anonymous.",
-            vec![header("x-user-id"), Credential(http::header::AUTHORIZATION)],
-        ),
-        project: part(
-            "project",
-            "The caller's project; `default` if no source is present.",
-            vec![header("x-project-id"), fallback()],
-        ),
-        tenant: part(
-            "tenant",
-            "The caller's tenant; `default` if no source is present.",
-            vec![header("x-tenant-id"), fallback()],
-        ),
+        session: part("session", "What holds a session.", vec![header("mcp-session-id")]),
+        user: part("user", "Who calls; without any the caller is anonymous.", user),
+        project: part("project", PROJECT, vec![header("x-project-id"), fallback()]),
+        tenant: part("tenant", TENANT, vec![header("x-tenant-id"), fallback()]),
         roles: part("roles", "The caller's roles, a comma between two.", vec![header("x-engine-roles")]),
         trusted_sources: trusted_sources(f),
     }
 }
+
+const PROJECT: &str = "The caller's project; `default` if no source is present.";
+const TENANT: &str = "The caller's tenant; `default` if no source is present.";
+const CREDENTIAL: &str = "A request header with a credential, of which only a keyed hash is used.";
 
 fn trusted_sources(f: &Fields<'_>) -> Vec<Network> {
     let default = vec![Network::LOOPBACK_V4, Network::LOOPBACK_V6];
@@ -111,26 +100,27 @@ fn source(at: At<'_>) -> Option<IdentitySource> {
     at.map(|f| {
         let sources = [
             f.opt("header", "A request header.", header).map(IdentitySource::Header),
-            f.opt("credential", "A request header with a credential, of which only a keyed hash is used.", header)
-                .map(IdentitySource::Credential),
+            f.opt("credential", CREDENTIAL, header).map(IdentitySource::Credential),
             f.opt("static", "Always this.", |at| at.line(NAME_MAX)).map(IdentitySource::Static),
         ];
         if f.has("jwt") {
-            f.opt::<()>("jwt", "", |at| {
-                at.fail_with("claims of a JWT are not supported yet", |problem| {
-                    problem.help("let what verifies the token put the claim into a header, and name that with `header`")
-                })
-            });
-            return None;
+            return f.opt("jwt", "", jwt);
         }
         let given = f.names().filter(|name| !name.starts_with("x-")).count();
         if given != 1 {
-            return f.at().fail_with("a source has exactly one of `header`, `credential` and `static`", |problem| {
+            let message = "a source has exactly one of `header`, `credential` and `static`";
+            return f.at().fail_with(message, |problem| {
                 problem.help("write several sources as items of the list; the first that is present wins")
             });
         }
         sources.into_iter().flatten().next()
     })?
+}
+
+fn jwt(at: At<'_>) -> Option<IdentitySource> {
+    at.fail_with("claims of a JWT are not supported yet", |problem| {
+        problem.help("let whatever verifies the token put the claim into a header, and name that with `header`")
+    })
 }
 
 fn header(at: At<'_>) -> Option<HeaderName> {

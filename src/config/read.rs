@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::backend::{Backend, Marks, backend};
 use super::sections::{self, MINUTE, SECOND};
-use super::tools::{MODES, Tools, overrides};
+use super::tools::{MODES, Overrides, Tools, overrides};
 use super::{Config, identity};
 use crate::glob::Glob;
 use crate::health::{Mode, Tuning};
@@ -22,52 +22,23 @@ const SESSION_TOOLS: &str = "client_*";
 
 pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
     at.map(|f| {
-        let listen = listeners(f);
-        let mode = f.word(
-            "mode",
-            "`enforce` answers calls of tools that are DOWN itself, `observe` lets every call pass.",
-            Mode::Enforce,
-            &MODES,
-        );
+        let (listen, admin) = listeners(f);
+        let mode = mode(f);
         let backends = backends(f);
-        let overrides = f
-            .opt(
-                "tools",
-                "Settings by name pattern (`*`, `?`). All that fit apply, a later one over an earlier one, key by key.",
-                overrides,
-            )
-            .unwrap_or_default();
-        let session_tools = session_tools(f);
-        let identity = f.section(
-            "identity",
-            "Where a caller's identity is read from; of each list the first source that is present wins.",
-            identity::identity,
-        );
-        let rules =
-            f.section("rules", "Rule files laid over the bundled table.", |f| sections::rule_files(f, directory));
-        let tenants = f
-            .opt("tenants", "What is different for single tenants, by tenant id.", |at| {
-                sections::tenants(at, directory)
-            })
-            .unwrap_or_default();
-        let (listen, admin) = listen;
+        let tools = tools(f);
+        let identity = f.section("identity", IDENTITY, identity::identity);
+        let rules = f.section("rules", RULES, |f| sections::rule_files(f, directory));
+        let tenants = f.opt("tenants", TENANTS, |at| sections::tenants(at, directory)).unwrap_or_default();
         let manifest = f.section("manifest", "How `tools/list` is annotated.", sections::manifest);
         let tuning = tuning(f);
         let hint_max = f.section("hint", "Recovery times that answers state.", sections::hint_max);
         let store = f.section("store", "Where health documents are kept.", sections::store);
         let limits = f.section("limits", "Bounds on what others may make toolvane hold.", sections::limits);
-        let drain_timeout = f.duration(
-            "drain_timeout",
-            "How long running calls may go on after SIGTERM.",
-            25 * SECOND,
-            SECOND..=10 * MINUTE,
-        );
-        let metrics_tools_max = f.section("metrics", "What is measured.", |f| {
-            f.count("tools_max", "Tools with metric series of their own; the rest share `other`.", 200, 1..=10_000)
-        });
+        let drain_timeout = f.duration("drain_timeout", DRAIN, 25 * SECOND, SECOND..=10 * MINUTE);
+        let metrics_tools_max = f.section("metrics", "What is measured.", sections::metrics_tools_max);
         let log = f.section("log", "What is logged and how.", sections::log);
         let backends = backends?;
-        let tools = Tools::new(mode, overrides, session_tools, &backends);
+        let tools = Tools::new(mode, tools.0, tools.1, &backends);
         Some(Config {
             listen,
             admin,
@@ -87,6 +58,21 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
             log,
         })
     })?
+}
+
+const IDENTITY: &str = "Where a caller's identity is read from; of each list the first source that is present wins.";
+const RULES: &str = "Rule files laid over the bundled table.";
+const TENANTS: &str = "What is different for single tenants, by tenant id.";
+const DRAIN: &str = "How long running calls may go on after SIGTERM.";
+
+fn mode(f: &Fields<'_>) -> Mode {
+    let doc = "`enforce` answers calls of tools that are DOWN itself, `observe` lets every call pass.";
+    f.word("mode", doc, Mode::Enforce, &MODES)
+}
+
+fn tools(f: &Fields<'_>) -> (Vec<(Glob, Overrides)>, Vec<Glob>) {
+    let doc = "Settings by name pattern (`*`, `?`). All that fit apply, a later one over an earlier one, key by key.";
+    (f.opt("tools", doc, overrides).unwrap_or_default(), session_tools(f))
 }
 
 fn tuning(f: &Fields<'_>) -> Tuning {

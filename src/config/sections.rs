@@ -220,7 +220,8 @@ pub(super) fn manifest(f: &Fields<'_>) -> Manifest {
         ("both", Annotate::Both),
         ("off", Annotate::Off),
     ];
-    let doc = "Where `tools/list` says that a tool is not well: at the end of its description, under `_meta[\"toolvane/health\"]`, both, or nowhere.";
+    let doc = "Where `tools/list` says that a tool is not well: at the end of its description, \
+        under `_meta[\"toolvane/health\"]`, both, or nowhere.";
     let every = "Shortest time between two `tools/list_changed` notifications to one client.";
     Manifest {
         annotate: f.word("annotate", doc, Annotate::Description, &words),
@@ -249,17 +250,28 @@ pub(super) fn store(f: &Fields<'_>) -> Store {
 }
 
 pub(super) fn limits(f: &Fields<'_>) -> Limits {
+    let head = "Request line and headers of one request or answer.";
+    let peek = "How much of a request body is held to see which call it is; a larger one streams on and is not judged.";
+    let list = "Largest `tools/list` answer that is annotated; a larger one passes unchanged.";
+    let text = "How much of a failure's text rules see, head and tail.";
+    let connections = "Downstream connections at the same time.";
+    let header = "How long a request head may take to arrive.";
+    let idle = "How long an idle downstream connection is kept.";
     Limits {
-        head: f.size("head", "Request line and headers of one request or answer.", 64 * KIB, KIB..=MIB),
+        head: f.size("head", head, 64 * KIB, KIB..=MIB),
         headers: f.count("headers", "Headers of one request or answer.", 128, 16..=1_000),
-        body_peek: f.size("body_peek", "How much of a request body is held to see which call it is; a larger request streams on and is not judged.", MIB, KIB..=64 * MIB),
-        list: f.size("list", "Largest `tools/list` answer that is annotated; a larger one passes unchanged.", 8 * MIB, 64 * KIB..=64 * MIB),
-        failure_text: f.size("failure_text", "How much of a failure's text rules see, head and tail.", 64 * KIB, KIB..=MIB),
+        body_peek: f.size("body_peek", peek, MIB, KIB..=64 * MIB),
+        list: f.size("list", list, 8 * MIB, 64 * KIB..=64 * MIB),
+        failure_text: f.size("failure_text", text, 64 * KIB, KIB..=MIB),
         calls: f.count("calls", "Calls at the same time; more are answered 429.", 10_000, 1..=1_000_000),
-        connections: f.count("connections", "Downstream connections at the same time.", 20_000, 1..=1_000_000),
-        header_timeout: f.duration("header_timeout", "How long a request head may take to arrive.", 30 * SECOND, SECOND..=10 * MINUTE),
-        idle: f.duration("idle", "How long an idle downstream connection is kept.", 75 * SECOND, SECOND..=DAY),
+        connections: f.count("connections", connections, 20_000, 1..=1_000_000),
+        header_timeout: f.duration("header_timeout", header, 30 * SECOND, SECOND..=10 * MINUTE),
+        idle: f.duration("idle", idle, 75 * SECOND, SECOND..=DAY),
     }
+}
+
+pub(super) fn metrics_tools_max(f: &Fields<'_>) -> usize {
+    f.count("tools_max", "Tools with metric series of their own; the rest share `other`.", 200, 1..=10_000)
 }
 
 pub(super) fn log(f: &Fields<'_>) -> Log {

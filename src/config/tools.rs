@@ -12,7 +12,7 @@ use moka::sync::Cache;
 
 use super::backend::Backend;
 use super::route::TOOL_NAME;
-use super::sections::{HOUR, SECOND};
+use super::sections::HOUR;
 use crate::glob::Glob;
 use crate::health::{Mode, Policy};
 use crate::yaml::{At, Fields};
@@ -176,18 +176,25 @@ pub(super) fn overrides(at: At<'_>) -> Option<Vec<(Glob, Overrides)>> {
     Some(read.into_iter().map(|(_, pair)| pair).collect())
 }
 
+const MODE: &str = "`observe` lets every call pass, whatever health says.";
+const FIRST: &str = "DOWN on the first failure that counts.";
+const TARGET: &str = "Where the target of a call stands in its arguments, whose failure is not the tool's: \
+    `auto` is any URL or host, `/pointer` a JSON pointer, `off` none.";
+const SLOW: &str = "A call that takes longer is slow; enough slow ones make DEGRADED. Default `off`.";
+const ADVICE: &str = "Words that end the answer to a call that was not made.";
+const SAFETY: &str = "`SAFE_PROBE`: may be called in a probe, since calling it changes nothing.";
+const TIMEOUT: &str = "For the head of the answer; default: the backend's `timeouts.response`.";
+
 fn tool(f: &Fields<'_>) -> Overrides {
     let shortest = Duration::from_millis(10);
     Overrides {
-        mode: f.opt("mode", "`observe` lets every call pass, whatever health says.", |at| at.word(&MODES)),
-        down_on_first_failure: f.opt("down_on_first_failure", "DOWN on the first failure that counts.", |at| at.bool()),
-        target: f.opt("target", "Where the target of a call stands in its arguments: `auto` is any URL or host, `/pointer` a JSON pointer, `off` none. A target's failure is not the tool's.", target),
-        slow_call: f.opt("slow_call", "A call that takes longer is slow; enough slow ones make DEGRADED. Default `off`.", |at| at.duration_or_off(shortest..=HOUR)),
-        advice: f.opt("advice", "Words that end the answer to a call that was not made.", |at| at.line(ADVICE_MAX)),
-        safe_probe: f.opt("safety", "`SAFE_PROBE`: may be called in a probe, since calling it changes nothing.", |at| {
-            at.word(&[("SAFE_PROBE", true)])
-        }),
-        timeout: f.opt("timeout", "For the head of the answer; default: the backend's `timeouts.response`.", |at| at.duration(SECOND..=HOUR)),
+        mode: f.opt("mode", MODE, |at| at.word(&MODES)),
+        down_on_first_failure: f.opt("down_on_first_failure", FIRST, |at| at.bool()),
+        target: f.opt("target", TARGET, target),
+        slow_call: f.opt("slow_call", SLOW, |at| at.duration_or_off(shortest..=HOUR)),
+        advice: f.opt("advice", ADVICE, |at| at.line(ADVICE_MAX)),
+        safe_probe: f.opt("safety", SAFETY, |at| at.word(&[("SAFE_PROBE", true)])),
+        timeout: f.opt("timeout", TIMEOUT, |at| at.duration(shortest..=HOUR)),
     }
 }
 

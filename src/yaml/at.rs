@@ -49,7 +49,8 @@ impl Sheet {
 /// A value at its place in a file. Each reader gives the value, or reports a problem and gives `None`.
 ///
 /// While a schema is drawn there is no value: readers note what they would take, call what they are given once, and
-/// answer `None`. A reader must therefore not decide which keys it takes by values it has read.
+/// answer `None`. A reader must therefore take all its keys before it gives up on one of them, and not decide which it
+/// takes by values it has read.
 #[derive(Clone, Copy, Debug)]
 pub struct At<'a> {
     pub(super) sheet: &'a Sheet,
@@ -76,6 +77,11 @@ impl<'a> At<'a> {
     /// The file.
     pub fn source(&self) -> &'a Arc<Source> {
         &self.sheet.source
+    }
+
+    /// The node as it was parsed; `None` while a schema is drawn.
+    pub fn node(&self) -> Option<&'a Node> {
+        self.node
     }
 
     /// The value as it was parsed, for formats that must look first; `None` while a schema is drawn.
@@ -128,7 +134,7 @@ impl<'a> At<'a> {
             None | Some(Value::Null) => "nothing".to_owned(),
             Some(Value::List(_)) => "a list".to_owned(),
             Some(Value::Map(_)) => "a map".to_owned(),
-            Some(_) if self.source().is_secret(self.place()) => "what stands there".to_owned(),
+            Some(_) if self.source().is_secret(self.place()) => "what stands there (not shown)".to_owned(),
             Some(Value::Text(text)) => format!("`{}`", shorten(text)),
             Some(Value::Bool(value)) => format!("`{value}`"),
             Some(Value::Int(value)) => format!("`{value}`"),
@@ -138,7 +144,11 @@ impl<'a> At<'a> {
 
     /// Reports a value of the wrong kind or form; `expected` as in "a duration such as `30s`".
     pub fn wrong<T>(&self, expected: &str) -> Option<T> {
-        self.fail(format!("{} must be {expected}, not {}", self.name(), self.found()))
+        let message = format!("{} must be {expected}, not {}", self.name(), self.found());
+        self.fail_with(message, |problem| match self.value() {
+            Some(Value::Null) => problem.help("write a value, or remove the key"),
+            _ => problem,
+        })
     }
 
     /// A text. Numbers and `true` are none: they must be quoted, so that `1.10` does not become `1.1`.
@@ -239,7 +249,10 @@ impl<'a> At<'a> {
         self.draw(|| json!({"anyOf": [{"const": "off"}, schema::duration()]}));
         match self.value()? {
             Value::Text(text) if &**text == "off" => Some(None),
-            Value::Bool(false) => self.wrong("a duration or `off`"),
+            Value::Bool(false) => self
+                .fail_with(format!("{} must be a duration or `off`, not {}", self.name(), self.found()), |problem| {
+                    problem.help("write `off`")
+                }),
             _ => At { sketch: None, ..*self }.duration(bounds).map(Some),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_yaml::granit_parser::{self as yaml, Event, Parser, ScalarStyle, ScanError};
+use serde_yaml::granit_parser::{self as yaml, Event, Parser, ScalarStyle, ScanError, StructureStyle};
 
 use super::at::Sheet;
 use super::problem::Problem;
@@ -27,7 +27,13 @@ pub(super) fn parse(source: &Arc<Source>, sheet: &Sheet) -> Option<Arc<Node>> {
         ));
         return None;
     }
-    let mut builder = Builder { source, sheet, events: Parser::new_from_str(source.text()), anchors: HashMap::new() };
+    let mut builder = Builder {
+        source,
+        sheet,
+        events: Parser::new_from_str(source.text()),
+        anchors: HashMap::new(),
+        open: Vec::new(),
+    };
     match builder.document() {
         Ok(node) => Some(node),
         Err(problem) => {
@@ -42,6 +48,8 @@ struct Builder<'a> {
     sheet: &'a Sheet,
     events: Parser<'a, yaml::StrInput<'a>>,
     anchors: HashMap<usize, Arc<Node>>,
+    /// Brackets and braces that no closing one has come for.
+    open: Vec<Place>,
 }
 
 type Step<T> = Result<T, Box<Problem>>;
@@ -88,11 +96,13 @@ impl<'a> Builder<'a> {
                 };
                 Ok(self.keep(anchor, Node { place, value, weight: 1 }))
             }
-            Event::SequenceStart(_, anchor, tag) => {
+            Event::SequenceStart(style, anchor, tag) => {
+                self.enter(style, place);
                 tag.map_or(Ok(()), |tag| Err(self.tag(place, &tag)))?;
                 self.list(anchor, place, depth)
             }
-            Event::MappingStart(_, anchor, tag) => {
+            Event::MappingStart(style, anchor, tag) => {
+                self.enter(style, place);
                 tag.map_or(Ok(()), |tag| Err(self.tag(place, &tag)))?;
                 self.map(anchor, place, depth)
             }
@@ -106,6 +116,7 @@ impl<'a> Builder<'a> {
         loop {
             let (event, place) = self.next()?;
             if matches!(event, Event::SequenceEnd) {
+                self.leave(start);
                 let place = spanning(start, items.last().map(|item| item.place), place);
                 return Ok(self.keep(anchor, Node { place, value: Value::List(items), weight }));
             }
@@ -122,6 +133,7 @@ impl<'a> Builder<'a> {
         loop {
             let (event, place) = self.next()?;
             if matches!(event, Event::MappingEnd) {
+                self.leave(start);
                 let place = spanning(start, last, place);
                 return Ok(self.keep(anchor, Node { place, value: Value::Map(entries.list), weight }));
             }
@@ -139,6 +151,16 @@ impl<'a> Builder<'a> {
                 self.sheet.push(problem.label(format!("first on line {line}")).help("remove one of the two"));
             }
         }
+    }
+
+    fn enter(&mut self, style: StructureStyle, place: Place) {
+        if style == StructureStyle::Flow {
+            self.open.push(place);
+        }
+    }
+
+    fn leave(&mut self, start: Place) {
+        self.open.pop_if(|open| *open == start);
     }
 
     fn key(&self, event: Event<'a>, place: Place) -> Step<Arc<str>> {
@@ -197,8 +219,15 @@ impl<'a> Builder<'a> {
     fn syntax(&self, error: &ScanError) -> Box<Problem> {
         let start = error.marker().byte_offset().unwrap_or_default();
         let problem = self.fault(Place { start, end: start + 1 }, format!("not valid YAML: {}", error.kind()));
-        let rest = self.source.text().get(self.source.clamp(Place { start, end: start + 1 })).unwrap_or_default();
-        Box::new(if rest == "\t" { problem.help("indent with spaces, YAML forbids tabs there") } else { problem })
+        let line = self.source.text().get(..start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+        if line.contains('\t') || self.source.text().get(start..).is_some_and(|rest| rest.starts_with('\t')) {
+            return Box::new(problem.help("indent with spaces, YAML allows no tabs there"));
+        }
+        if let Some(open) = self.open.last() {
+            let (line, column) = self.source.line_column(*open);
+            return Box::new(problem.help(format!("the bracket on line {line}, column {column} is still open here")));
+        }
+        Box::new(problem)
     }
 
     fn tag(&self, place: Place, tag: &yaml::Tag) -> Box<Problem> {

@@ -55,6 +55,26 @@ impl Problem {
         &self.message
     }
 
+    /// The few words beside the caret.
+    pub fn label_text(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    /// What to do about it.
+    pub fn help_text(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The file.
+    pub fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    /// Where in the file.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
     /// The name of the file with line and column, as editors and terminals understand it.
     pub fn position(&self) -> String {
         let (line, column) = self.source.line_column(self.place);

@@ -48,8 +48,11 @@ impl Sketch {
 }
 
 pub(super) fn duration() -> Value {
-    let human = "[0-9]+ ?(ms|s|sec|m|min|h|hr|d|day|days|seconds?|minutes?|hours?)";
-    let iso = "P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\\.[0-9]+)?S)?)?";
+    let human = "[0-9]+(ms|s|m|h|d)";
+    let number = "[0-9]+(\\.[0-9]{1,9})?";
+    let (hours, minutes, seconds) = (format!("{number}H"), format!("{number}M"), format!("{number}S"));
+    let time = format!("T({hours}({minutes})?({seconds})?|{minutes}({seconds})?|{seconds})");
+    let iso = format!("P({number}D({time})?|{time})");
     json!({"type": "string", "pattern": format!("^({human}( ?{human})*|{iso})$")})
 }
 

@@ -1,6 +1,12 @@
 //! The text of one file, its name, and the form of it that may be shown.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::problem::{Problem, Report};
 
 /// The largest file that is read, in bytes.
 pub const MAX_FILE: usize = 4 * 1024 * 1024;
@@ -39,6 +45,28 @@ impl Source {
         Source { name: name.into(), text, shown }
     }
 
+    /// Reads a file, called by its path.
+    ///
+    /// # Errors
+    /// If it cannot be opened, is larger than [`MAX_FILE`], or is not UTF-8.
+    pub fn load(path: &Path) -> Result<Arc<Source>, Report> {
+        let name = path.display().to_string();
+        let bytes = bounded(path).map_err(|error| {
+            let empty = Arc::new(Source::new(name.as_str(), ""));
+            Report::from(Problem::new(&empty, Place::START, format!("cannot read the file: {error}")))
+        })?;
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Arc::new(Source::new(name, text))),
+            Err(error) => {
+                let start = error.utf8_error().valid_up_to();
+                let source = Arc::new(Source::new(name, String::from_utf8_lossy(error.as_bytes())));
+                let problem =
+                    Problem::new(&source, Place { start, end: start + 1 }, "the file is not UTF-8 from here on");
+                Err(problem.help("save it as UTF-8").into())
+            }
+        }
+    }
+
     /// What messages call the file: usually its path.
     pub fn name(&self) -> &str {
         &self.name
@@ -75,6 +103,16 @@ impl Source {
         let start = border(&self.text, place.start).min(end);
         start..end
     }
+}
+
+/// One byte more than allowed tells a file that is too large.
+fn bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_FILE {
+        return Err(io::Error::other(format!("it is larger than {MAX_FILE} bytes")));
+    }
+    Ok(bytes)
 }
 
 fn border(text: &str, at: usize) -> usize {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-const UNITS: [(&str, usize); 7] = [
+const SIZE_UNITS: [(&str, usize); 7] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
@@ -12,21 +12,34 @@ const UNITS: [(&str, usize); 7] = [
     ("B", 1),
 ];
 
-/// A duration: `250ms`, `30s`, `5m`, `1h 30m`, `24h`, or ISO 8601 with days and time (`PT24H`, `P1DT12H`).
+/// In milliseconds.
+const TIME_UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+/// A duration: `250ms`, `30s`, `5m`, `1h 30m`, `24h`, `2d`, or ISO 8601 with days and time (`PT24H`, `P1DT12H`).
 pub fn parse_duration(text: &str) -> Option<Duration> {
     if text.starts_with(['P', 'p']) {
         return parse_iso(text);
     }
-    // humantime takes months and years as well; a limit of `1M` would be read as thirty days.
-    if text.contains(['M', 'y', 'w', 'n', 'u', 'µ']) && !text.contains("min") {
-        return None;
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let (number, after) = rest.split_at_checked(rest.find(|char: char| !char.is_ascii_digit())?)?;
+        let (unit, after) =
+            after.split_at(after.find([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).unwrap_or(after.len()));
+        let millis = TIME_UNITS.iter().find(|known| known.0 == unit)?.1;
+        total = total.checked_add(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?))?;
+        rest = match after.strip_prefix(' ') {
+            Some("") => return None,
+            Some(next) => next,
+            None => after,
+        };
     }
-    humantime::parse_duration(text).ok()
+    (!text.is_empty()).then_some(total)
 }
 
 fn parse_iso(text: &str) -> Option<Duration> {
     let upper = text.to_ascii_uppercase();
-    let (days, time) = upper.strip_prefix('P')?.split_once('T').map_or((upper.strip_prefix('P')?, ""), |parts| parts);
+    let (days, time) = upper.strip_prefix('P').map(|rest| rest.split_once('T').unwrap_or((rest, "")))?;
     if days.is_empty() && time.is_empty() || upper.ends_with('T') {
         return None;
     }
@@ -56,15 +69,17 @@ fn iso_part(mut rest: &str, units: &[(char, u64)]) -> Option<Duration> {
     rest.is_empty().then_some(total)
 }
 
-/// A duration as this module reads it: `30s`, `1h 30m`, `250ms`.
+/// A duration as this module reads it: `30s`, `1h 30m`, `250ms`; parts below a millisecond are left out.
 pub fn duration_text(duration: Duration) -> String {
-    let hours = duration.as_secs() / 3_600;
-    let rest = duration.checked_sub(Duration::from_secs(hours * 3_600)).unwrap_or_default();
-    match (hours, rest.is_zero()) {
-        (0, _) => humantime::format_duration(rest).to_string(),
-        (hours, true) => format!("{hours}h"),
-        (hours, false) => format!("{hours}h {}", humantime::format_duration(rest)),
+    let mut millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let mut parts = Vec::new();
+    for (unit, size) in TIME_UNITS.iter().rev().filter(|unit| unit.0 != "d") {
+        if millis >= *size {
+            parts.push(format!("{}{unit}", millis / size));
+            millis %= size;
+        }
     }
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }
 
 /// A size in bytes: `1MiB`, `64KiB`, `10 MB`, or plain bytes.
@@ -73,7 +88,7 @@ pub fn parse_size(text: &str) -> Option<usize> {
     let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(digits)?;
     let unit = unit.trim_start();
-    let factor = if unit.is_empty() { 1 } else { UNITS.iter().find(|known| known.0 == unit)?.1 };
+    let factor = if unit.is_empty() { 1 } else { SIZE_UNITS.iter().find(|known| known.0 == unit)?.1 };
     number.parse::<usize>().ok()?.checked_mul(factor)
 }
 

@@ -1,0 +1,267 @@
+//! `toolvane check FILE…`: reads configuration and rule files as `run` would, opens no port, and tells all mistakes at once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::yaml::{self, Problem, Report, Source, Style};
+
+/// Everything checked is fine.
+pub const FINE: u8 = 0;
+/// A file is not valid (`EX_CONFIG`; systemd can be told not to restart on it).
+pub const CONFIG_INVALID: u8 = 78;
+
+/// The name of a rule file in the directory of `rules.dir`.
+const RULE_FILE: &str = "error-patterns.yaml";
+
+/// Reads a rule file; the answer says how many rules it holds.
+pub type CheckRules<'a> = &'a dyn Fn(&Arc<Source>) -> Result<usize, Report>;
+
+/// The form of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// For people.
+    Text(Style),
+    /// One JSON object.
+    Json,
+}
+
+/// What a command came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// For standard output: data.
+    pub stdout: String,
+    /// For standard error: words.
+    pub stderr: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+/// Checks each file: a configuration with every rule file that it names, or a rule file by itself (its root has
+/// `patterns`).
+pub fn check(files: &[PathBuf], output: Output, rules: CheckRules<'_>) -> Checked {
+    let mut findings = Findings { report: Report::new(), fine: Vec::new(), rules };
+    for file in files {
+        findings.file(file);
+    }
+    findings.into_checked(output)
+}
+
+struct Findings<'a> {
+    report: Report,
+    fine: Vec<String>,
+    rules: CheckRules<'a>,
+}
+
+impl Findings<'_> {
+    fn file(&mut self, path: &Path) {
+        match Source::load(path) {
+            Ok(source) if holds_rules(&source) => self.rule_source(&source),
+            Ok(source) => self.config(path, &source),
+            Err(report) => self.report.merge(report),
+        }
+    }
+
+    fn config(&mut self, path: &Path, source: &Arc<Source>) {
+        match Config::read(source, path.parent().unwrap_or(Path::new(""))) {
+            Ok(config) => {
+                let (count, noun) =
+                    (config.backends.len(), if config.backends.len() == 1 { "backend" } else { "backends" });
+                self.fine.push(format!("{}: fine, {count} {noun}", source.name()));
+                for file in rule_files(&config) {
+                    self.rule_file(&file, source.name());
+                }
+            }
+            Err(report) => self.report.merge(report),
+        }
+    }
+
+    fn rule_file(&mut self, path: &Path, named_by: &str) {
+        match Source::load(path) {
+            Ok(source) => self.rule_source(&source),
+            Err(report) => {
+                for problem in report.problems() {
+                    self.report.push(problem.clone().help(format!("{named_by} names this rule file")));
+                }
+            }
+        }
+    }
+
+    fn rule_source(&mut self, source: &Arc<Source>) {
+        match (self.rules)(source) {
+            Ok(count) => self.fine.push(format!(
+                "{}: fine, {count} {}",
+                source.name(),
+                if count == 1 { "rule" } else { "rules" }
+            )),
+            Err(report) => self.report.merge(report),
+        }
+    }
+
+    fn into_checked(self, output: Output) -> Checked {
+        let code = if self.report.is_empty() { FINE } else { CONFIG_INVALID };
+        let lines = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        match output {
+            Output::Json => {
+                let problems: Vec<Value> = self.report.problems().iter().map(as_json).collect();
+                let stdout = json!({"valid": problems.is_empty(), "problems": problems, "fine": self.fine});
+                Checked { stdout: format!("{stdout}\n"), stderr: String::new(), code }
+            }
+            Output::Text(_) if self.report.is_empty() => {
+                Checked { stdout: lines(&self.fine), stderr: String::new(), code }
+            }
+            Output::Text(style) => {
+                let (count, noun) = (self.report.len(), if self.report.len() == 1 { "problem" } else { "problems" });
+                let stderr = format!("{}\n\n{count} {noun}\n", self.report.render(style));
+                Checked { stdout: lines(&self.fine), stderr, code }
+            }
+        }
+    }
+}
+
+/// A file that does not parse counts as a configuration: the same syntax error comes either way.
+fn holds_rules(source: &Arc<Source>) -> bool {
+    let keys = |at: yaml::At<'_>| match at.value()? {
+        yaml::Value::Map(entries) => Some(entries.iter().any(|entry| &*entry.key == "patterns")),
+        _ => None,
+    };
+    yaml::read(source, keys).unwrap_or(false)
+}
+
+/// Every rule file of a configuration, each once: layers, those of tenants, and what lies in the directory.
+fn rule_files(config: &Config) -> Vec<PathBuf> {
+    let tenants = config.tenants.values().flat_map(|tenant| &tenant.layers);
+    let mut files: Vec<PathBuf> = config.rules.layers.iter().chain(tenants).cloned().collect();
+    for tenant in config.rules.dir.iter().flat_map(|dir| directories(dir)) {
+        files.extend(existing(&tenant));
+        files.extend(directories(&tenant).iter().flat_map(|project| existing(project)));
+    }
+    let mut seen = std::collections::HashSet::new();
+    files.retain(|file| seen.insert(file.clone()));
+    files
+}
+
+fn existing(directory: &Path) -> Option<PathBuf> {
+    Some(directory.join(RULE_FILE)).filter(|file| file.exists())
+}
+
+fn directories(parent: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(parent)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
+    found.sort();
+    found
+}
+
+fn as_json(problem: &Problem) -> Value {
+    let (line, column) = problem.source().line_column(problem.place());
+    json!({
+        "file": problem.source().name(),
+        "line": line,
+        "column": column,
+        "message": problem.message(),
+        "label": problem.label_text(),
+        "help": problem.help_text(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\n";
+
+    /// Stands in for the rule reader: a file with `bad` in it has a problem.
+    fn rules(source: &Arc<Source>) -> Result<usize, Report> {
+        match source.text().find("bad") {
+            Some(start) => Err(Problem::new(source, yaml::Place { start, end: start + 3 }, "a bad rule").into()),
+            None => Ok(source.text().matches("id:").count()),
+        }
+    }
+
+    fn check_in(files: &[(&str, &str)], arguments: &[&str], output: Output) -> Checked {
+        let home = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let paths: Vec<PathBuf> = arguments.iter().map(|name| home.path().join(name)).collect();
+        let checked = check(&paths, output, &rules);
+        let strip = |text: &str| text.replace(&format!("{}/", home.path().display()), "");
+        Checked { stdout: strip(&checked.stdout), stderr: strip(&checked.stderr), code: checked.code }
+    }
+
+    #[test]
+    fn good_files_are_named_on_standard_output() {
+        let config =
+            format!("{GOOD}rules: {{layers: [own.yaml], dir: d}}\ntenants: {{t: {{rules: {{layers: [own.yaml]}}}}}}\n");
+        let files = [
+            ("toolvane.yaml", config.as_str()),
+            ("own.yaml", "patterns: [{id: a}, {id: b}]"),
+            ("d/acme/error-patterns.yaml", "patterns: [{id: a}]"),
+            ("d/acme/web/error-patterns.yaml", "patterns: []"),
+            ("d/acme/web/notes.yaml", "bad"),
+        ];
+        let checked = check_in(&files, &["toolvane.yaml"], Output::Text(Style::Plain));
+        assert_eq!(checked.stderr, "");
+        assert_eq!(
+            checked.stdout,
+            "toolvane.yaml: fine, 1 backend\nown.yaml: fine, 2 rules\nd/acme/error-patterns.yaml: fine, 1 rule\nd/acme/web/error-patterns.yaml: fine, 0 rules\n"
+        );
+        assert_eq!(checked.code, FINE);
+    }
+
+    #[test]
+    fn the_problems_of_all_files_are_told_in_one_run() {
+        let config = format!("{GOOD}rules: {{layers: [own.yaml, gone.yaml]}}\n");
+        let files = [
+            ("a.yaml", "backends: []\nmode: of\n"),
+            ("b.yaml", config.as_str()),
+            ("own.yaml", "patterns: [bad]"),
+            ("c.yaml", "patterns: [bad]"),
+            ("latin.yaml", ""),
+        ];
+        let checked = check_in(&files, &["a.yaml", "b.yaml", "c.yaml", "gone.yaml"], Output::Text(Style::Plain));
+        assert_eq!(checked.code, CONFIG_INVALID);
+        assert_eq!(checked.stdout, "b.yaml: fine, 1 backend\n");
+        for expected in [
+            "a.yaml:1:11",
+            "a.yaml:2:7",
+            "own.yaml:1:12",
+            "c.yaml:1:12",
+            "cannot read the file: No such file",
+            "b.yaml names this rule file",
+            "\n\n6 problems\n",
+        ] {
+            assert!(checked.stderr.contains(expected), "{expected} in\n{}", checked.stderr);
+        }
+    }
+
+    #[test]
+    fn as_json_each_problem_has_its_place() {
+        let checked = check_in(&[("a.yaml", "mode: off\nbakends: []\n")], &["a.yaml"], Output::Json);
+        let answer: Value = serde_json::from_str(&checked.stdout).unwrap();
+        assert_eq!(checked.code, CONFIG_INVALID);
+        assert_eq!(answer["valid"], false);
+        assert_eq!(answer["problems"][1]["line"], 2);
+        assert_eq!(answer["problems"][1]["label"], "did you mean `backends`?");
+    }
+
+    #[test]
+    fn a_file_that_is_not_utf_8_is_refused_with_the_place() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("latin.yaml");
+        fs::write(&path, b"mode: enforce # f\xfcr alle\n").unwrap();
+        let checked = check(&[path], Output::Text(Style::Plain), &rules);
+        assert_eq!(checked.code, CONFIG_INVALID);
+        assert!(checked.stderr.contains("latin.yaml:1:18"), "{}", checked.stderr);
+    }
+}
