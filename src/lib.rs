@@ -3,6 +3,7 @@
 //! `ARCHITECTURE.md` tells the life of a call and which module does what. A module may use those before it in this list
 //! only: `clock`, `glob`, `yaml` ← `mcp`, `http` ← `rules` ← `health` ← `config`, `store` ← `telemetry` ← `proxy` ← `admin` ← `app` ← `cli`.
 
+pub mod cli;
 pub mod clock;
 pub mod glob;
 pub mod health;

@@ -1,0 +1,3 @@
+//! The command line: each command reads what it was given, calls the library, and writes data to stdout, words to stderr.
+
+pub mod classify;
