@@ -4,6 +4,7 @@
 //! bundled file and the operator's layers by [`load`], which reports every problem of a file at once.
 
 mod bits;
+pub mod case;
 mod codes;
 mod derive;
 pub mod exchange;
@@ -12,6 +13,7 @@ pub mod file;
 pub mod hint;
 mod index;
 mod matcher;
+mod reading;
 pub mod rule;
 mod search;
 mod table;

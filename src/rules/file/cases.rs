@@ -62,7 +62,7 @@ fn answered(body: &str, mcp_error: Option<bool>, rpc_code: Option<i64>, fault: O
 
 fn headers(at: At<'_>) -> Option<HeaderMap> {
     let mut map = HeaderMap::new();
-    for (_, (name, value)) in at.entries(|name, at| {
+    for (_, (name, value)) in at.every_entry(|name, at| {
         let Ok(name) = HeaderName::try_from(&**name) else {
             return at.fail_key("this is not the name of a header field", |problem| problem);
         };

@@ -131,7 +131,7 @@ fn present(at: At<'_>) -> Option<Want> {
 }
 
 fn headers(at: At<'_>) -> Option<Vec<(HeaderName, Want)>> {
-    let all = at.entries(|name, at| match HeaderName::try_from(&**name) {
+    let all = at.every_entry(|name, at| match HeaderName::try_from(&**name) {
         Ok(name) => want(at).map(|want| (name, want)),
         Err(_) => at.fail_key("this is not the name of a header field", |problem| problem),
     })?;
@@ -139,7 +139,7 @@ fn headers(at: At<'_>) -> Option<Vec<(HeaderName, Want)>> {
 }
 
 fn pointers(at: At<'_>) -> Option<Vec<(Box<str>, Want)>> {
-    let all = at.entries(|pointer, at| {
+    let all = at.every_entry(|pointer, at| {
         if pointer.len() <= TEXT_MAX && (pointer.is_empty() || pointer.starts_with('/')) {
             return want(at);
         }
