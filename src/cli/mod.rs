@@ -1,3 +1,20 @@
-//! The command line: one file per command. A command takes values and returns what to print and the exit code.
+//! The command line: one file per command. A command takes values and gives back what to print and the exit code; data goes
+//! to standard output, words to standard error.
 
+pub mod args;
 pub mod check;
+pub mod classify;
+pub mod healthcheck;
+pub mod main;
+pub mod run;
+
+/// All is fine.
+pub const FINE: u8 = 0;
+/// What was checked is bad.
+pub const BAD: u8 = 1;
+/// Wrong usage.
+pub const USAGE: u8 = 2;
+/// Nobody answers on the admin listener (`EX_UNAVAILABLE`).
+pub const UNAVAILABLE: u8 = 69;
+/// The configuration or a rule file is invalid (`EX_CONFIG`).
+pub const CONFIG: u8 = 78;

@@ -1,7 +1,33 @@
 //! What an outcome means: the rule table and the words it judges in (DESIGN 4, 6 and 7). Pure: values in, values out.
+//!
+//! A finished call becomes an [`Exchange`]; [`Table::judge`] says what it means as a [`Verdict`]. A table is read from the
+//! bundled file and the operator's layers by [`load`], which reports every problem of a file at once.
 
+mod bits;
+pub mod case;
+mod codes;
+mod derive;
+pub mod exchange;
+mod facts;
+pub mod file;
+pub mod hint;
+mod index;
+mod matcher;
+mod reading;
+pub mod rule;
+mod search;
+mod table;
+pub mod target;
+mod text;
 pub mod verdict;
 pub mod vocabulary;
 
+pub use derive::default_scope;
+pub use exchange::{Answer, BackendKind, Exchange, Fault, JSON_BOUND, TEXT_BOUND};
+pub use file::load;
+pub use matcher::Clause;
+pub use rule::Rule;
+pub use table::{Limits, Table};
+pub use text::{TextCollector, bounded};
 pub use verdict::{Disproves, Evidence, Finding, Kind, Verdict};
 pub use vocabulary::{Classification, DispatchCode, HealthAction, Scope, TransportFault};

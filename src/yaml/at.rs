@@ -365,16 +365,34 @@ impl<'a> At<'a> {
 
     /// A map whose keys are names: each value read by `reader`, in the order of the file. Keys `x-…` are skipped.
     pub fn entries<T>(&self, reader: impl Fn(&Arc<str>, At<'_>) -> Option<T>) -> Option<Vec<(Arc<str>, T)>> {
+        self.named_entries(|key| !key.starts_with("x-"), reader)
+    }
+
+    /// As [`At::entries`], for names that may well start with `x-`, such as those of header fields.
+    pub fn every_entry<T>(&self, reader: impl Fn(&Arc<str>, At<'_>) -> Option<T>) -> Option<Vec<(Arc<str>, T)>> {
+        self.named_entries(|_| true, reader)
+    }
+
+    fn named_entries<T>(
+        &self,
+        counts: impl Fn(&str) -> bool,
+        reader: impl Fn(&Arc<str>, At<'_>) -> Option<T>,
+    ) -> Option<Vec<(Arc<str>, T)>> {
         self.draw_within(|sub| {
             reader(&Arc::from("name"), At::drawing(self.sheet, sub));
-            json!({"type": "object", "patternProperties": {"^x-": {}}, "additionalProperties": sub.take()})
+            let value = sub.take();
+            if counts("x-") {
+                json!({"type": "object", "additionalProperties": value})
+            } else {
+                json!({"type": "object", "patternProperties": {"^x-": {}}, "additionalProperties": value})
+            }
         });
         let Value::Map(entries) = self.value()? else {
             return self.wrong("a map");
         };
         let read: Vec<Option<(Arc<str>, T)>> = entries
             .iter()
-            .filter(|entry| !entry.key.starts_with("x-"))
+            .filter(|entry| counts(&entry.key))
             .map(|entry| {
                 let at = At { node: Some(&entry.value), key: Some(entry), item: false, ..*self };
                 reader(&entry.key, at).map(|value| (entry.key.clone(), value))

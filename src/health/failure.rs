@@ -1,0 +1,347 @@
+//! What a failure does (DESIGN 7): evidence, a status at once if a rule says so, a cooldown, perhaps a diagnosis to be made,
+//! and the faults of many users or many tools becoming one of the project or of the backend.
+
+use std::sync::Arc;
+
+use super::cascade::KeyRef;
+use super::cause::Cause;
+use super::confirm::{Suspicion, star};
+use super::cooldown::Trigger;
+use super::document::{Origin, Status};
+use super::effect::{Claim, Effect};
+use super::entry::Change;
+use super::judge::{self, Count};
+use super::record::{JUDGE, Scene, Step};
+use super::scope::{self, Target, hashed};
+use super::slot::{Inner, Slot};
+use crate::rules::{Classification, Evidence, Finding, HealthAction, Scope};
+
+impl Step<'_> {
+    pub(super) fn failure(&mut self, finding: &Finding) {
+        let counts = matches!(finding.evidence, Evidence::Down | Evidence::Transport);
+        self.disprove(finding.disproves, !counts);
+        if finding.evidence == Evidence::Transport {
+            self.unreachable(finding);
+        }
+        let target = scope::target(&self.scene.call.caller, &self.scene.call.policy, finding);
+        match target.status.and_then(|scope| self.scene.key(scope)) {
+            None => self.cool_only(&target, finding),
+            Some(key) => self.count_against(key, &target, finding),
+        }
+        if target.status == Some(Scope::User) && scope::may_widen(finding) {
+            self.widen(finding);
+        }
+        self.fail_other_trial(finding);
+        self.called_in_vain();
+    }
+
+    /// Counts a failure against the entry that it is written to (T1 to T3, T6, T10).
+    fn count_against(&mut self, key: KeyRef<'_>, target: &Target, finding: &Finding) {
+        let (scene, draw) = (self.scene, (self.draw)());
+        let mut effects = Vec::new();
+        let one_user = scene.registry.write(key, scene.now, |slot, inner| {
+            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
+            if entry.is_later_than(scene.call.started) {
+                return None;
+            }
+            let (was, repeated) = (entry.status, entry.cooldowns.holds(Classification::UserSpecificTechnical));
+            let judged = scene.weigh(inner, finding);
+            let mut one_user = None;
+            if was == Status::Down {
+                effects.extend(scene.retrip(slot, inner, finding, draw));
+            } else if let Some(to) = at_once(finding, scene.call.policy.down_on_first_failure, repeated) {
+                effects.extend(scene.worsen(slot, inner, scene.by_rule(to, finding), draw));
+            } else {
+                match judged {
+                    judge::Finding::Nothing => {}
+                    judge::Finding::Degraded => {
+                        effects.extend(scene.worsen(slot, inner, scene.by_judge(Status::Degraded, finding), draw));
+                    }
+                    judge::Finding::Down => {
+                        effects.extend(scene.worsen(slot, inner, scene.by_judge(Status::Down, finding), draw));
+                    }
+                    judge::Finding::OneUser(to) => one_user = Some(to),
+                }
+            }
+            if finding.evidence != Evidence::Transport {
+                effects.extend(scene.cool(slot, inner, target, finding));
+            }
+            one_user
+        });
+        self.effects.append(&mut effects);
+        if let (Some(to), Some(key)) = (one_user, self.scene.key(Scope::User)) {
+            self.write_worse(key, scene.by_judge(to, finding));
+        }
+    }
+
+    /// Makes an entry worse, if this call began after its status was set.
+    fn write_worse(&mut self, key: KeyRef<'_>, change: Change) -> bool {
+        let (scene, draw) = (self.scene, (self.draw)());
+        let effect = scene.registry.write(key, scene.now, |slot, inner| {
+            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
+            if entry.is_later_than(scene.call.started) { None } else { scene.worsen(slot, inner, change, draw) }
+        });
+        let changed = effect.is_some();
+        self.effects.extend(effect);
+        changed
+    }
+
+    /// A transport fault: a failed trial of the backend, or the reason to confirm that it is dead.
+    fn unreachable(&mut self, finding: &Finding) {
+        let (scene, draw) = (self.scene, (self.draw)());
+        let (caller, backend) = (&scene.call.caller, &scene.call.at.backend);
+        let key = star(&caller.tenant, &caller.project, backend);
+        let target = Target { status: Some(Scope::Project), cooldown: Scope::Project, user: None };
+        let mut effects = Vec::new();
+        let in_doubt = scene.registry.write(key, scene.now, |slot, inner| {
+            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
+            if entry.is_later_than(scene.call.started) {
+                return false;
+            }
+            let down = entry.status == Status::Down;
+            if down {
+                effects.extend(scene.retrip(slot, inner, finding, draw));
+            }
+            effects.extend(scene.cool(slot, inner, &target, finding));
+            !down
+        });
+        self.effects.append(&mut effects);
+        if !in_doubt {
+            return;
+        }
+        let project = (Arc::clone(&caller.tenant), Arc::clone(&caller.project));
+        match scene.registry.backends.suspect(backend, project, finding, scene.now) {
+            Suspicion::Confirm => self.effects.push(Effect::ConfirmBackend { backend: Arc::clone(backend) }),
+            Suspicion::UnderWay => {}
+            Suspicion::Confirmed => {
+                let cause = (&finding.signature, finding.classification);
+                self.effects.extend(scene.registry.confirmed_down(key, cause, scene.now, self.draw));
+            }
+        }
+    }
+
+    /// The same fault of enough users, and no success by anybody since the first, is one of the project (STATE 4.9, P1).
+    fn widen(&mut self, finding: &Finding) {
+        let scene = self.scene;
+        let user = hashed(scene.call.caller.user.as_deref());
+        let (Some(key), false) = (scene.key(Scope::Project), user == 0) else { return };
+        let enough = scene.registry.tuning.widen_after_users;
+        let users = scene.registry.write(key, scene.now, |_, inner| {
+            let late = inner.entry.as_ref().is_some_and(|entry| entry.is_later_than(scene.call.started));
+            if late { None } else { inner.evidence.widening.add(&finding.signature, user, enough, scene.now.tick) }
+        });
+        let Some(users) = users else { return };
+        let throttled = finding.classification == Classification::Intermittent;
+        let to = if throttled { Status::Degraded } else { Status::Down };
+        let change = Change { credential: None, ..scene.by_rule(to, finding) };
+        if self.write_worse(key, change) {
+            let signature = Arc::clone(&finding.signature);
+            self.effects.push(Effect::Widened { key: key.to_key(), signature, users });
+        }
+    }
+
+    /// A trial whose permit belongs to an entry that this failure is not written to has failed all the same.
+    fn fail_other_trial(&mut self, finding: &Finding) {
+        let (scene, draw) = (self.scene, (self.draw)());
+        let Some(permit) = &scene.call.permit else { return };
+        let slot = permit.slot();
+        let counted = |effect: &Effect| matches!(effect, Effect::TrialFailed { key, .. } if *key == slot.key);
+        if self.effects.iter().any(counted) {
+            return;
+        }
+        let effect = scene.registry.write_slot(slot, scene.now, |inner| scene.retrip(slot, inner, finding, draw));
+        self.effects.extend(effect.flatten());
+    }
+
+    /// Triggers a cooldown alone, for a fault that can change no status.
+    pub(super) fn cool_only(&mut self, target: &Target, finding: &Finding) {
+        let scene = self.scene;
+        let Some(key) = scene.key(target.cooldown) else { return };
+        let effects = scene.registry.write(key, scene.now, |slot, inner| {
+            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
+            if entry.is_later_than(scene.call.started) { Vec::new() } else { scene.cool(slot, inner, target, finding) }
+        });
+        self.effects.extend(effects);
+    }
+
+    /// Counts a call without success for the backend as a whole; enough tools that are DOWN make it DOWN (STATE 4.9, P2).
+    pub(super) fn called_in_vain(&mut self) {
+        let scene = self.scene;
+        let call = scene.call;
+        let tool = scene.key(Scope::Project).and_then(|key| scene.registry.slots.pin().get(&key).cloned());
+        let down = tool.and_then(|slot| slot.shown()).filter(|shown| shown.status == Status::Down);
+        let key = star(&call.caller.tenant, &call.caller.project, &call.at.backend);
+        if down.is_none() && scene.registry.slots.pin().get(&key).is_none() {
+            return;
+        }
+        let draw = (self.draw)();
+        let effect = scene.registry.write(key, scene.now, |slot, inner| {
+            inner.evidence.tools.called(&call.at.tool, down.is_some(), scene.now.tick);
+            let shown = down.filter(|_| inner.evidence.tools.look_dead(scene.now.tick))?;
+            let change = Change {
+                to: Status::Down,
+                classification: shown.classification.unwrap_or(Classification::TechnicallyBroken),
+                signature: shown.signature.clone(),
+                cause: shown.cause,
+                origin: Origin::Evidence,
+                judged: true,
+                by: Arc::from(JUDGE),
+                note: Arc::from("most tools of the backend are down and none has succeeded for a minute"),
+                as_of: call.started,
+                recovery: None,
+                credential: None,
+            };
+            let entry = inner.entry.as_ref();
+            if entry.is_some_and(|entry| entry.is_later_than(call.started)) {
+                return None;
+            }
+            scene.worsen(slot, inner, change, draw)
+        });
+        self.effects.extend(effect);
+    }
+}
+
+impl Scene<'_> {
+    /// Adds a failure to the window, if it counts towards anything, and says what the window adds up to.
+    fn weigh(self, inner: &mut Inner, finding: &Finding) -> judge::Finding {
+        let count = match finding.evidence {
+            Evidence::Nothing => return judge::Finding::Nothing,
+            Evidence::Degraded => Count::Throttled,
+            Evidence::Down | Evidence::Transport => Count::Failure,
+        };
+        let sample = self.sample(count);
+        inner.evidence.window.add(sample, self.now.tick);
+        inner.evidence.window.judge(sample.user, self.call.policy.has_targets && self.call.target.is_some(), self.now.tick)
+    }
+
+    /// Sets a status that is worse than the present one. The judge's DOWN of a tool that flaps goes no further than DEGRADED.
+    fn worsen(self, slot: &Slot, inner: &mut Inner, mut change: Change, draw: f64) -> Option<Effect> {
+        let entry = inner.entry_mut(&slot.key, &*self.registry.backing, self.now);
+        if change.judged && change.to == Status::Down && entry.flap.is_flapping(self.now) {
+            change.to = Status::Degraded;
+            change.note = Arc::from("goes down and up too often to be held down");
+        }
+        if change.to <= entry.status {
+            return None;
+        }
+        if change.judged && change.to == Status::Down {
+            entry.flap.went_down(self.now);
+        }
+        Some(self.set(slot, inner, change, draw))
+    }
+
+    /// A failure of a DOWN entry whose trial is due, or whose permit this call holds, is a failed trial (T10).
+    fn retrip(self, slot: &Slot, inner: &mut Inner, finding: &Finding, draw: f64) -> Option<Effect> {
+        let entry = inner.entry.as_mut()?;
+        let mine = self.call.permit.as_ref().is_some_and(|permit| std::ptr::eq(&**permit.slot(), slot));
+        let is_trial = entry.status == Status::Down && (entry.is_due(self.now) || mine);
+        if !is_trial || entry.is_later_than(self.call.started) || !fails_trial(finding) {
+            return None;
+        }
+        if entry.credential.is_some() {
+            entry.credential = self.call.caller.credential.or(entry.credential);
+        }
+        inner.dirty = true;
+        Some(entry.retrip(&slot.key, self.now, draw, finding.hint))
+    }
+
+    fn by_judge(self, to: Status, finding: &Finding) -> Change {
+        let note = match to {
+            Status::Down => "failed in five different seconds without a success, and most lately",
+            _ => "fails now and then",
+        };
+        let classification = match (to, finding.classification) {
+            (Status::Degraded, _) => Classification::Intermittent,
+            (_, Classification::Unclear) => Classification::TechnicallyBroken,
+            (_, class) => class,
+        };
+        Change {
+            judged: true,
+            classification,
+            by: Arc::from(JUDGE),
+            note: Arc::from(note),
+            recovery: None,
+            credential: None,
+            ..self.by_rule(to, finding)
+        }
+    }
+
+    fn by_rule(self, to: Status, finding: &Finding) -> Change {
+        let users = finding.credential_fault || finding.classification == Classification::UserSpecificTechnical;
+        let note = finding.note.clone().unwrap_or_else(|| Arc::clone(&finding.signature));
+        Change {
+            to,
+            classification: finding.classification,
+            signature: Some(Arc::clone(&finding.signature)),
+            cause: Cause::of(finding),
+            origin: Origin::Evidence,
+            judged: false,
+            by: Arc::from(format!("rule:{}", finding.rule)),
+            note,
+            as_of: self.call.started,
+            recovery: finding.hint,
+            credential: self.call.caller.credential.filter(|_| users),
+        }
+    }
+
+    /// Triggers the cooldown of a failure and, if it is unclear, claims its diagnosis.
+    fn cool(self, slot: &Slot, inner: &mut Inner, target: &Target, finding: &Finding) -> Vec<Effect> {
+        let (now, user, signature) = (self.now, target.user.as_ref(), &finding.signature);
+        let longest = self.registry.tuning.cooldown_max;
+        let entry = inner.entry_mut(&slot.key, &*self.registry.backing, now);
+        let recovery = entry.recovery_ahead(now);
+        let given = finding.hint.or(finding.cooldown);
+        let trigger = Trigger { signature, user, class: finding.classification, given, recovery, longest };
+        let Some(armed) = entry.cooldowns.trigger(&trigger, now) else { return Vec::new() };
+        let (until, level) = (armed.until, armed.level);
+        let mut effects = vec![Effect::CooldownSet {
+            key: slot.key.clone(),
+            signature: Arc::clone(signature),
+            user: user.cloned(),
+            until: now.wall_at(until.tick),
+            level,
+        }];
+        if finding.classification != Classification::Unclear || !inner.evidence.claims.is_free(signature, user, now) {
+            return effects;
+        }
+        if !self.registry.take_token(now) {
+            effects.push(Effect::DiagnosisThrottled { key: slot.key.clone() });
+            return effects;
+        }
+        inner.evidence.claims.take(signature, user, until, now);
+        effects.push(Effect::Claimed(Claim {
+            key: slot.key.clone(),
+            signature: Arc::clone(signature),
+            user: user.cloned(),
+            originating_user: self.call.caller.user.clone(),
+            originating_session: self.call.caller.session.clone(),
+        }));
+        effects
+    }
+}
+
+/// What a rule (or the operator's `down_on_first_failure`) makes of a failure without further evidence. What a caller may
+/// not do or did wrong, and what is unclear, never; what passes by itself, DEGRADED at most.
+fn at_once(finding: &Finding, down_on_first: bool, repeated: bool) -> Option<Status> {
+    use Classification::{Intermittent, TechnicallyBroken, UserSpecificTechnical};
+    if down_on_first && matches!(finding.evidence, Evidence::Down | Evidence::Transport) {
+        return Some(Status::Down);
+    }
+    match (finding.classification, finding.health_action) {
+        (TechnicallyBroken | UserSpecificTechnical, HealthAction::MarkUnavailable) => Some(Status::Down),
+        (UserSpecificTechnical, HealthAction::None) if repeated => Some(Status::Down),
+        (TechnicallyBroken | UserSpecificTechnical, HealthAction::MarkDegraded) => Some(Status::Degraded),
+        (Intermittent, HealthAction::MarkUnavailable | HealthAction::MarkDegraded) => Some(Status::Degraded),
+        _ => None,
+    }
+}
+
+/// Whether a failure fails a trial: anything that says that the tool still does not work, throttling included. A text that
+/// no rule knows says nothing.
+fn fails_trial(finding: &Finding) -> bool {
+    finding.evidence != Evidence::Nothing
+        || matches!(
+            finding.classification,
+            Classification::TechnicallyBroken | Classification::UserSpecificTechnical | Classification::Intermittent
+        )
+}

@@ -1,0 +1,157 @@
+//! The incremental reader over one response body.
+
+use super::super::Format;
+use super::super::excerpt::Clip;
+use super::super::scan::{Ending, Found, Scanner};
+use super::super::sse::{End, Framer, Piece};
+use super::draft::Draft;
+use super::tree::{Field, MESSAGE};
+use super::{Seen, Trouble, TroubleKind};
+
+/// How much of a message's text is kept unless told otherwise, in bytes.
+pub const EXCERPT_LIMIT: usize = 64 * 1024;
+
+/// Reads along with one response body. Feed it the chunks in order, then say that it ended.
+#[derive(Debug)]
+pub struct Reader {
+    format: Format,
+    framer: Framer,
+    text: TextReader,
+}
+
+impl Reader {
+    /// Reads a body of that format, keeping at most `excerpt_limit` bytes of a message's text.
+    pub fn new(format: Format, excerpt_limit: usize) -> Reader {
+        Reader { format, framer: Framer::new(), text: TextReader::new(excerpt_limit) }
+    }
+
+    /// Takes the next chunk and hands out what is complete by now.
+    pub fn push(&mut self, chunk: &[u8], mut see: impl FnMut(Seen)) {
+        let (text, see) = (&mut self.text, &mut see as &mut dyn FnMut(Seen));
+        match self.format {
+            Format::Json => text.push(chunk, see),
+            Format::Other => text.clip.add(chunk),
+            Format::EventStream => self.framer.push(chunk, |piece| match piece {
+                Piece::Data { bytes, .. } => text.push(bytes, see),
+                Piece::NextLine => text.push(b"\n", see),
+                Piece::End(end) => text.event_end(end, see),
+            }),
+        }
+    }
+
+    /// The body ended, properly or not. An event that is not complete by now counts as never sent.
+    pub fn finish(mut self, mut see: impl FnMut(Seen)) {
+        match self.format {
+            Format::Json => self.text.finish(&mut see),
+            Format::EventStream => {}
+            Format::Other => {
+                let text = self.text.clip.take();
+                let kind = if text.total() == 0 { TroubleKind::Empty } else { TroubleKind::ContentType };
+                see(Seen::Trouble(Trouble { kind, text }));
+            }
+        }
+    }
+
+    /// Whether the stream stands between two events, so that one may be put in here; never in a body of another format.
+    pub fn at_boundary(&self) -> bool {
+        self.format == Format::EventStream && self.framer.at_boundary()
+    }
+
+    /// What to write before an event of one's own after the stream broke off: see [`Framer::abandon`].
+    pub fn abandon(&self) -> &'static [u8] {
+        if self.format == Format::EventStream { self.framer.abandon() } else { b"" }
+    }
+}
+
+/// Reads one JSON text: a body, or the data of one event after the other.
+#[derive(Debug)]
+struct TextReader {
+    scanner: Scanner<Field>,
+    assembly: Assembly,
+    clip: Clip,
+}
+
+/// Puts messages together.
+#[derive(Debug, Default)]
+struct Assembly {
+    draft: Draft,
+    /// The last complete message. It is held back until it is known that the text goes on as JSON.
+    held: Option<Seen>,
+    found_any: bool,
+    stray: bool,
+}
+
+impl TextReader {
+    fn new(excerpt_limit: usize) -> TextReader {
+        TextReader { scanner: Scanner::new(&MESSAGE), assembly: Assembly::default(), clip: Clip::new(excerpt_limit) }
+    }
+
+    fn push(&mut self, chunk: &[u8], see: &mut dyn FnMut(Seen)) {
+        let TextReader { scanner, assembly, clip } = self;
+        let mut clipped = 0;
+        scanner.push(chunk, &mut |found| match found {
+            Found::Begin(at) => {
+                clip.clear();
+                clipped = at;
+                assembly.begin(see);
+            }
+            Found::Entered(field) => assembly.draft.entered(field),
+            Found::Value { field, raw, whole } => assembly.draft.value(field, raw, whole),
+            Found::End(at) => {
+                clip.add(chunk.get(clipped..at).unwrap_or_default());
+                clipped = at;
+                assembly.end(clip);
+            }
+            Found::Stray => assembly.stray = true,
+        });
+        clip.add(chunk.get(clipped..).unwrap_or_default());
+    }
+
+    fn event_end(&mut self, end: End<'_>, see: &mut dyn FnMut(Seen)) {
+        if let Some(id) = end.id.filter(|id| !id.is_empty()) {
+            see(Seen::EventId(String::from_utf8_lossy(id).into_owned()));
+        }
+        if end.is_message() && self.scanner.ending() != Ending::Empty {
+            self.finish(see);
+        } else if end.has_data && end.name == b"endpoint" {
+            let text = self.clip.take();
+            if !text.is_truncated() {
+                see(Seen::Endpoint(text.text().into_owned()));
+            }
+        }
+        self.scanner.reset();
+        self.clip.clear();
+        self.assembly = Assembly::default();
+    }
+
+    /// The text is complete, or will never be.
+    fn finish(&mut self, see: &mut dyn FnMut(Seen)) {
+        let Assembly { held, found_any, stray, .. } = std::mem::take(&mut self.assembly);
+        let trouble = match self.scanner.ending() {
+            Ending::Empty => Some(TroubleKind::Empty),
+            Ending::Cut => Some(TroubleKind::Truncated),
+            Ending::Broken => Some(TroubleKind::NotJson),
+            Ending::Whole => (stray || !found_any).then_some(TroubleKind::NotJsonRpc),
+        };
+        if let Some(held) = held.filter(|_| matches!(trouble, None | Some(TroubleKind::NotJsonRpc))) {
+            see(held);
+        }
+        if let Some(kind) = trouble {
+            see(Seen::Trouble(Trouble { kind, text: self.clip.take() }));
+        }
+    }
+}
+
+impl Assembly {
+    fn begin(&mut self, see: &mut dyn FnMut(Seen)) {
+        self.draft = Draft::default();
+        self.found_any = true;
+        if let Some(held) = self.held.take() {
+            see(held);
+        }
+    }
+
+    fn end(&mut self, clip: &mut Clip) {
+        self.held = Some(std::mem::take(&mut self.draft).finish(clip.take()));
+    }
+}

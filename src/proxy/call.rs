@@ -1,0 +1,203 @@
+//! `tools/call`: through the gate, to the backend, and back with somebody reading along.
+
+use http::{Response, StatusCode};
+
+use super::answer;
+use super::facts::{Effect, Facts, Reason};
+use super::gate::{Refusal, Wanted};
+use super::inflight::Waiting;
+use super::mcp::Held;
+use super::net::{Body, Collected, Fault, Side, collect};
+use super::observe::{Expected, Place};
+use super::reading::Reading;
+use super::ticket::Judged;
+use super::visit::{Visit, gateway_error, head_of, whole};
+use crate::http::accept;
+use crate::mcp::reply;
+use crate::mcp::request::{Message, Request};
+
+/// Bytes of an answer that are held where a rule may want it in the result shape.
+const HELD_FAILURE: usize = 64 * 1024;
+
+/// Carries one call.
+pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
+    let wanted = Wanted::new(&visit, tool);
+    let admitted = if request.params.is_continuation {
+        wanted.place(&visit).map(|place| (place, None))
+    } else {
+        wanted.admit(&visit)
+    };
+    let shape = Shape { id: request.id.into(), has_task: request.params.has_task };
+    let admitted = match admitted {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refused(&visit, &wanted, &refusal, &shape),
+    };
+    let arguments = request.params.arguments.map(|raw| held.bytes.slice_ref(raw)).unwrap_or_default();
+    let waiting = Waiting::new(request.id, wanted.ticket(&visit, admitted, arguments));
+    let guard = Guard::over(visit.place(), vec![Expected { id: request.id.into(), call: waiting, is_task: false }]);
+    let path = held.path();
+    accept::ask_identity(&mut held.parts.headers);
+    match visit.forward(held.into_request(), Some(wanted.settings.timeout)).await {
+        Ok(response) => answered(&visit, response, guard, &shape, &path).await,
+        Err(fault) => failed(&visit, guard, &fault, &shape),
+    }
+}
+
+/// Carries a batch (2025-03-26): each call in it is judged, none is refused.
+pub(super) async fn batch(visit: Visit, mut held: Held, members: &[Message<'_>]) -> Response<Body> {
+    let mut expected = Vec::new();
+    for member in members {
+        let Message::Request(request) = member else { continue };
+        let Some(tool) = request.tool().filter(|_| !request.ambiguous) else { continue };
+        let wanted = Wanted::new(&visit, tool);
+        if let Ok(place) = wanted.place(&visit) {
+            let arguments = request.params.arguments.map(|raw| held.bytes.slice_ref(raw)).unwrap_or_default();
+            let call = Waiting::new(request.id, wanted.ticket(&visit, (place, None), arguments));
+            expected.push(Expected { id: request.id.into(), call, is_task: false });
+        }
+    }
+    let guard = Guard::over(visit.place(), expected);
+    let path = held.path();
+    accept::ask_identity(&mut held.parts.headers);
+    match visit.forward(held.into_request(), visit.head_timeout()).await {
+        Ok(response) => visit.observed(response, guard.release(), &path),
+        Err(fault) if fault.side == Side::Downstream => gateway_error(&fault),
+        Err(fault) => batch_failed(members, guard, &fault),
+    }
+}
+
+fn batch_failed(members: &[Message<'_>], guard: Guard, fault: &Fault) -> Response<Body> {
+    let judged: Vec<(Box<str>, Judged)> = guard.judge(|| Reading::of_fault(None, fault));
+    let answers = members.iter().filter_map(|member| {
+        let Message::Request(request) = member else { return None };
+        let call = judged.iter().find(|(id, _)| **id == *request.id);
+        Some(match call {
+            Some((id, judged)) => reply::tool_result(id, &judged.unreachable_words(effect_of(fault)), &judged.facts.json()),
+            None => reply::error(request.id, -32603, "the backend could not be reached; try again later", None),
+        })
+    });
+    let all: Vec<Vec<u8>> = answers.collect();
+    if all.is_empty() {
+        return answer::empty(StatusCode::SERVICE_UNAVAILABLE, Reason::Unreachable);
+    }
+    let body = [b"[".as_slice(), &all.join(b",".as_slice()), b"]"].concat();
+    answer::json(StatusCode::OK, body, Reason::Unreachable)
+}
+
+/// How an answer of ours to this call must look.
+struct Shape {
+    id: Box<str>,
+    has_task: bool,
+}
+
+fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal, shape: &Shape) -> Response<Body> {
+    let reason = match refusal {
+        Refusal::Down(_) => Reason::Down,
+        Refusal::Limit(_) => Reason::Limit,
+    };
+    let (facts, words) = refusal.explain(visit, wanted);
+    own_answer(visit, shape, &words, &facts, reason)
+}
+
+fn own_answer(visit: &Visit, shape: &Shape, words: &str, facts: &Facts, reason: Reason) -> Response<Body> {
+    if let Some(endpoint) = &visit.old_transport {
+        let message = reply::tool_result(&shape.id, words, &facts.json());
+        if visit.shared.streams.send_to(endpoint, reply::event(&message)) {
+            return answer::accepted(reason);
+        }
+    }
+    if shape.has_task {
+        answer::task_error(&shape.id, words, facts, reason)
+    } else {
+        answer::tool_result(&shape.id, words, facts, reason)
+    }
+}
+
+fn failed(visit: &Visit, guard: Guard, fault: &Fault, shape: &Shape) -> Response<Body> {
+    if fault.side == Side::Downstream {
+        return gateway_error(fault);
+    }
+    match guard.judge(|| Reading::of_fault(None, fault)).pop() {
+        Some((_, judged)) => {
+            let words = judged.unreachable_words(effect_of(fault));
+            own_answer(visit, shape, &words, &judged.facts, Reason::Unreachable)
+        }
+        // It was cancelled meanwhile; whatever is said now, nobody waits for it.
+        None => gateway_error(fault),
+    }
+}
+
+async fn answered(visit: &Visit, response: Response<Body>, guard: Guard, shape: &Shape, path: &str) -> Response<Body> {
+    let may_be_reshaped = response.status().is_server_error() || response.status() == StatusCode::TOO_MANY_REQUESTS;
+    let reshapes = || visit.shared.rules.load().table(&visit.caller).rules().iter().any(|rule| rule.then.answer_as_result);
+    if !(may_be_reshaped && reshapes()) {
+        return visit.observed(response, guard.release(), path);
+    }
+    let head = head_of(&response);
+    let (parts, body) = response.into_parts();
+    match collect(body, HELD_FAILURE).await {
+        Err(fault) => failed(visit, guard, &fault, shape),
+        Ok(Collected::TooLarge(body)) => visit.observed(Response::from_parts(parts, body), guard.release(), path),
+        Ok(Collected::Whole(bytes, trailers)) => {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let judged = guard.judge(|| Reading::of_mcp_body(&head, &bytes, text.clone())).pop();
+            match judged.filter(|(_, judged)| judged.wants_result()) {
+                Some((_, judged)) => {
+                    let words = judged.failed_words();
+                    own_answer(visit, shape, &words, &judged.facts, Reason::Result)
+                }
+                None => Response::from_parts(parts, whole(bytes, trailers)),
+            }
+        }
+    }
+}
+
+fn effect_of(fault: &Fault) -> Effect {
+    if fault.sent { Effect::Unknown } else { Effect::NotCalled }
+}
+
+/// Calls that are on their way to the backend. If the downstream side goes away before the head of the answer is there,
+/// nobody will ever ask for it.
+struct Guard {
+    place: Place,
+    expected: Vec<Expected>,
+}
+
+impl Guard {
+    fn over(place: Place, expected: Vec<Expected>) -> Guard {
+        if let Some(session) = &place.session {
+            for expected in &expected {
+                place.shared.inflight.insert(&place.backend.name, session, &expected.call);
+            }
+        }
+        Guard { place, expected }
+    }
+
+    /// The answer is coming: from here on its observer holds the calls.
+    fn release(mut self) -> Vec<Expected> {
+        std::mem::take(&mut self.expected)
+    }
+
+    fn judge(mut self, reading: impl Fn() -> Reading) -> Vec<(Box<str>, Judged)> {
+        let expected = std::mem::take(&mut self.expected);
+        self.forget(&expected);
+        expected.into_iter().filter_map(|expected| Some((expected.id, expected.call.judge(reading())?))).collect()
+    }
+
+    fn forget(&self, calls: &[Expected]) {
+        if let Some(session) = &self.place.session {
+            for expected in calls {
+                self.place.shared.inflight.remove(&self.place.backend.name, session, &expected.id);
+            }
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.forget(&self.expected);
+        for expected in &self.expected {
+            expected.call.abandon();
+        }
+    }
+}

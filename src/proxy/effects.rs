@@ -1,0 +1,107 @@
+//! Acting on what a step of the health machine did: count and log it, confirm a doubt, tell clients that the list changed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::confirm;
+use super::notify::Word;
+use super::shared::{Backend, Shared};
+use crate::health::document::ANY_BACKEND;
+use crate::health::{Effect, Transition};
+use crate::mcp::reply;
+use crate::telemetry::events::{
+    Cause, CooldownStarted, DiagnosisClaim, Evicted, ListNotified, StatusChanged, TrialChanged,
+};
+use crate::telemetry::{Telemetry, TrialResult};
+
+/// Acts on everything that happened.
+pub(super) fn act(shared: &Arc<Shared>, effects: Vec<Effect>) {
+    for effect in effects {
+        tell_operator(&shared.telemetry, &effect);
+        match effect {
+            Effect::ConfirmBackend { backend } => confirm::start(shared, &backend),
+            Effect::Transition(transition) => {
+                let key = &transition.key;
+                let concerned = |backend: &Backend| key.backend == *backend.name || key.backend == ANY_BACKEND;
+                for backend in shared.backends.iter().filter(|backend| concerned(backend)) {
+                    list_changed(shared, &backend.name);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn tell_operator(telemetry: &Telemetry, effect: &Effect) {
+    match effect {
+        Effect::Transition(transition) => telemetry.emit(status_changed(transition)),
+        Effect::TrialFailed { key, .. } => telemetry.emit(TrialChanged {
+            backend: &key.backend,
+            tool: &key.tool_name,
+            result: TrialResult::Failed,
+        }),
+        Effect::CooldownSet { key, signature, classification, until, level, .. } => telemetry.emit(CooldownStarted {
+            backend: &key.backend,
+            tool: &key.tool_name,
+            scope: key.scope,
+            signature,
+            classification: *classification,
+            level: *level,
+            until: *until,
+        }),
+        Effect::Claimed(claim) => telemetry.emit(DiagnosisClaim {
+            backend: &claim.key.backend,
+            tool: &claim.key.tool_name,
+            signature: &claim.signature,
+            claimed: true,
+        }),
+        Effect::Evicted { idle, unwell } => telemetry.emit(Evicted {
+            what: "document",
+            count: u64::try_from(idle + unwell).unwrap_or(u64::MAX),
+        }),
+        Effect::DiagnosisThrottled { .. } | Effect::Cleared { .. } | Effect::ConfirmBackend { .. } | Effect::Widened { .. } => {}
+    }
+}
+
+fn status_changed(transition: &Transition) -> StatusChanged<'_> {
+    StatusChanged {
+        backend: &transition.key.backend,
+        tool: &transition.key.tool_name,
+        scope: transition.key.scope,
+        scope_id: transition.key.scope_id.as_deref(),
+        from: transition.from,
+        to: transition.to,
+        cause: Cause {
+            signature: transition.signature.as_deref(),
+            classification: Some(transition.classification),
+            rule: transition.by.strip_prefix("rule:"),
+            origin: transition.origin,
+        },
+        next_trial_at: None,
+        expected_recovery_at: transition.expected_recovery_at,
+    }
+}
+
+/// The list of a backend reads differently: its clients are told, now or at the end of the interval.
+pub(super) fn list_changed(shared: &Arc<Shared>, backend: &Arc<str>) {
+    match shared.notifier.changed(backend, shared.clock.now().tick) {
+        Word::Now => tell(shared, backend),
+        Word::Pending => {}
+        Word::After(wait) => {
+            let (shared, backend) = (Arc::clone(shared), Arc::clone(backend));
+            tokio::spawn(async move {
+                tokio::time::sleep(wait).await;
+                shared.notifier.caught_up(&backend, shared.clock.now().tick);
+                tell(&shared, &backend);
+            });
+        }
+    }
+}
+
+fn tell(shared: &Shared, backend: &str) {
+    let announces = shared.backends.iter().find(|known| &*known.name == backend);
+    if announces.is_some_and(|known| known.announces_tools.load(Ordering::Relaxed)) {
+        let told = shared.streams.tell(backend, |listener| reply::tools_changed(listener.subscription.as_deref()));
+        shared.telemetry.emit(ListNotified { backend, clients: u64::try_from(told).unwrap_or(u64::MAX) });
+    }
+}

@@ -1,0 +1,123 @@
+//! The gate in front of a tool (DESIGN 7 to 9): whether a call may pass, and the ticket of one that may.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::facts::Facts;
+use super::net::CallPermit;
+use super::ticket::{Opening, Ticket};
+use super::visit::Visit;
+use crate::config::{BackendKind, ToolSettings};
+use crate::health::document::WHOLE_BACKEND;
+use crate::health::{Admission, Permit, ToolRef, View};
+use crate::telemetry::events::{LimitRejected, ShortCircuited};
+use crate::telemetry::{Reason, ToolMetrics};
+
+/// A tool that somebody wants to call.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) at: ToolRef,
+    pub(super) settings: Arc<ToolSettings>,
+    metrics: Arc<ToolMetrics>,
+}
+
+/// Why a call may not pass.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The tool is DOWN for this caller.
+    Down(View),
+    /// Too many calls are in flight.
+    Limit(usize),
+}
+
+impl Wanted {
+    pub(super) fn new(visit: &Visit, tool: &str) -> Wanted {
+        let backend = &visit.backend.name;
+        let named = visit.backend.config.kind == BackendKind::Http;
+        let metrics = if named || visit.shared.lists.lists(backend, &visit.caller, tool) {
+            visit.shared.telemetry.tool(backend, tool)
+        } else {
+            visit.shared.telemetry.unlisted_tool(backend)
+        };
+        Wanted { at: visit.backend.tool(tool), settings: visit.shared.config.tools.settings(backend, tool), metrics }
+    }
+
+    /// A place for the call and, if the tool is RETESTING, the right to be its trial.
+    pub(super) fn admit(&self, visit: &Visit) -> Result<(CallPermit, Option<Permit>), Refusal> {
+        let place = self.place(visit)?;
+        let admission = visit.shared.registry.admit(&visit.caller, &self.at, &self.settings.policy, visit.started);
+        match admission {
+            Admission::Pass | Admission::Observed(_) => Ok((place, None)),
+            Admission::Trial(permit) => Ok((place, Some(permit))),
+            Admission::Reject(view) => {
+                self.count_refusal(visit, &view);
+                Err(Refusal::Down(view))
+            }
+        }
+    }
+
+    /// A place for a call that is never refused for its tool's sake: a continuation, or a member of a batch.
+    pub(super) fn place(&self, visit: &Visit) -> Result<CallPermit, Refusal> {
+        let limit = visit.shared.calls.limit();
+        visit.shared.calls.enter().ok_or_else(|| {
+            let value = u64::try_from(limit).unwrap_or(u64::MAX);
+            visit.shared.telemetry.emit(LimitRejected { limit: "limits.calls", value });
+            Refusal::Limit(limit)
+        })
+    }
+
+    /// The ticket of a call that may pass; `arguments` is its raw JSON.
+    pub(super) fn ticket(&self, visit: &Visit, (place, permit): (CallPermit, Option<Permit>), arguments: Bytes) -> Ticket {
+        Ticket::open(Opening {
+            shared: Arc::clone(&visit.shared),
+            backend: Arc::clone(&visit.backend),
+            caller: Arc::clone(&visit.caller),
+            at: self.at.clone(),
+            settings: Arc::clone(&self.settings),
+            metrics: Arc::clone(&self.metrics),
+            started: visit.started,
+            permit,
+            arguments,
+            place,
+        })
+    }
+
+    fn count_refusal(&self, visit: &Visit, view: &View) {
+        let entry = view.entry.as_deref();
+        let reason = match entry {
+            _ if view.retesting => Reason::Retesting,
+            Some(entry) if entry.key.tool_name == WHOLE_BACKEND => Reason::BackendDown,
+            _ => Reason::Down,
+        };
+        visit.shared.telemetry.emit(ShortCircuited {
+            tool: &self.metrics,
+            name: &self.at.tool,
+            reason,
+            signature: entry.and_then(|entry| entry.signature.as_deref()),
+        });
+    }
+}
+
+impl Refusal {
+    /// The facts and the words of the answer.
+    pub(super) fn explain(&self, visit: &Visit, wanted: &Wanted) -> (Facts, String) {
+        match self {
+            Refusal::Down(view) => {
+                let facts = Facts::of_view(view, visit.started);
+                let words = facts.down_words(&wanted.at.tool);
+                let hint = view.entry.as_deref().and_then(|entry| entry.user_action_hint.as_deref());
+                let advice = wanted.settings.policy.advice.as_deref();
+                (facts, super::facts::with_advice(words, advice, hint))
+            }
+            Refusal::Limit(limit) => {
+                let words = format!(
+                    "{} was not called: {limit} calls are in flight already, the most that toolvane's `limits.calls` allows. \
+                     Try again in a few seconds.",
+                    wanted.at.tool
+                );
+                (Facts::of_limit(), words)
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Calls of HTTP tools, which routes name (DESIGN 3 and 9). Their bodies stream on; only failures are read along.
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+
+use super::answer;
+use super::facts::{Effect, Reason};
+use super::gate::{Refusal, Wanted};
+use super::net::{Body, Side};
+use super::observe_http::HttpObserver;
+use super::reading::Reading;
+use super::visit::{Visit, gateway_error, head_of};
+use crate::rules::{TextCollector, TransportFault};
+use crate::telemetry::RequestKind;
+
+/// Carries a request to an HTTP backend. What no route names passes unjudged.
+pub(super) async fn handle(visit: Visit, request: Request<Body>) -> Response<Body> {
+    let Some(tool) = visit.backend.config.routes.tool(request.method(), request.uri().path()).cloned() else {
+        visit.backend.metrics.request(RequestKind::Passthrough);
+        return visit.pass(request).await;
+    };
+    visit.backend.metrics.request(RequestKind::ToolCall);
+    let wanted = Wanted::new(&visit, &tool);
+    let admitted = match wanted.admit(&visit) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refused(&visit, &wanted, &refusal),
+    };
+    let ticket = wanted.ticket(&visit, admitted, Bytes::new());
+    match visit.forward(request, Some(wanted.settings.timeout)).await {
+        Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            ticket.neutral();
+            response
+        }
+        Ok(response) => {
+            let head = head_of(&response);
+            let text = ticket.reads_body(&head).then(|| TextCollector::new(visit.shared.config.limits.failure_text));
+            response.map(|body| body.observed(HttpObserver::new(ticket, head, text)))
+        }
+        Err(fault) if fault.side == Side::Downstream => gateway_error(&fault),
+        Err(fault) => {
+            let judged = ticket.judge(Reading::of_fault(None, &fault));
+            let status = match fault.kind {
+                TransportFault::Timeout => StatusCode::GATEWAY_TIMEOUT,
+                _ => StatusCode::BAD_GATEWAY,
+            };
+            let effect = if fault.sent { Effect::Unknown } else { Effect::NotCalled };
+            answer::http_tool(status, judged.unreachable_words(effect), &judged.facts, Reason::Unreachable)
+        }
+    }
+}
+
+fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal) -> Response<Body> {
+    let (facts, words) = refusal.explain(visit, wanted);
+    match refusal {
+        Refusal::Down(_) => answer::http_tool(StatusCode::SERVICE_UNAVAILABLE, words, &facts, Reason::Down),
+        Refusal::Limit(_) => answer::http_tool(StatusCode::TOO_MANY_REQUESTS, words, &facts, Reason::Limit),
+    }
+}

@@ -1,0 +1,163 @@
+//! Who calls (DESIGN 5): from the headers of one request to a [`Caller`].
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, HeaderName};
+
+use crate::config::{Identity, IdentitySource};
+use crate::health::{Caller, CredentialHash};
+
+/// Longest identity that is taken from a header, in bytes; a longer one counts as absent.
+const LONGEST: usize = 256;
+
+/// Most roles that a caller can have.
+const MOST_ROLES: usize = 64;
+
+/// Tells callers by the configured sources.
+#[derive(Clone)]
+pub(super) struct Identifier {
+    sources: Identity,
+    key: [u8; 32],
+    default: Arc<str>,
+}
+
+impl std::fmt::Debug for Identifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identifier").field("sources", &self.sources).finish_non_exhaustive()
+    }
+}
+
+impl Identifier {
+    /// Reads from these sources; `key` is the random key of this installation, so that hashes mean nothing elsewhere.
+    pub(super) fn new(sources: Identity, key: [u8; 32]) -> Identifier {
+        Identifier { sources, key, default: Arc::from("default") }
+    }
+
+    /// The caller of a request with these headers from this peer.
+    pub(super) fn caller(&self, headers: &HeaderMap, peer: IpAddr) -> Caller {
+        let view = View { headers, trusted: self.sources.trusts(peer), key: &self.key };
+        let or_default = |sources| view.first(sources).unwrap_or_else(|| Arc::clone(&self.default));
+        Caller {
+            session: view.first(&self.sources.session),
+            user: view.first(&self.sources.user),
+            project: or_default(&self.sources.project),
+            tenant: or_default(&self.sources.tenant),
+            roles: view.first(&self.sources.roles).map(|roles| split(&roles)).unwrap_or_default(),
+            credential: self.credential(headers),
+        }
+    }
+
+    /// Takes out the identity headers of a peer that is not trusted and gives their names (DESIGN 5).
+    pub(super) fn strip_untrusted(&self, headers: &mut HeaderMap, peer: IpAddr) -> Vec<&HeaderName> {
+        if self.sources.trusts(peer) {
+            return Vec::new();
+        }
+        self.sources.identity_headers().filter(|name| headers.remove(*name).is_some()).collect()
+    }
+
+    fn credential(&self, headers: &HeaderMap) -> Option<CredentialHash> {
+        let mut names = self.sources.credential_headers().chain(std::iter::once(&AUTHORIZATION));
+        names.find_map(|name| hash(headers, name, &self.key))
+    }
+}
+
+struct View<'a> {
+    headers: &'a HeaderMap,
+    trusted: bool,
+    key: &'a [u8; 32],
+}
+
+impl View<'_> {
+    fn first(&self, sources: &[IdentitySource]) -> Option<Arc<str>> {
+        sources.iter().find_map(|source| match source {
+            IdentitySource::Static(value) => Some(Arc::clone(value)),
+            IdentitySource::Credential(name) => hash(self.headers, name, self.key).map(|hash| hash.to_string().into()),
+            IdentitySource::Header(name) if self.trusted || name == "mcp-session-id" => {
+                let value = self.headers.get(name)?.to_str().ok()?.trim();
+                (!value.is_empty() && value.len() <= LONGEST).then(|| Arc::from(value))
+            }
+            IdentitySource::Header(_) => None,
+        })
+    }
+}
+
+fn hash(headers: &HeaderMap, name: &HeaderName, key: &[u8; 32]) -> Option<CredentialHash> {
+    let value = headers.get(name)?;
+    let digest = blake3::keyed_hash(key, value.as_bytes());
+    let (first, _) = digest.as_bytes().split_first_chunk::<8>()?;
+    Some(CredentialHash(u64::from_be_bytes(*first)))
+}
+
+fn split(roles: &str) -> Vec<Arc<str>> {
+    roles.split(',').map(str::trim).filter(|role| !role.is_empty()).take(MOST_ROLES).map(Arc::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const FAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn identifier() -> Identifier {
+        let header = |name| IdentitySource::Header(HeaderName::from_static(name));
+        let sources = Identity {
+            session: vec![header("mcp-session-id")],
+            user: vec![header("x-user-id"), IdentitySource::Credential(AUTHORIZATION)],
+            project: vec![header("x-project-id"), IdentitySource::Static("default".into())],
+            tenant: vec![header("x-tenant-id")],
+            roles: vec![header("x-engine-roles")],
+            trusted_sources: vec![crate::config::Network::LOOPBACK_V4],
+        };
+        Identifier::new(sources, [7; 32])
+    }
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn the_first_source_that_is_present_names_the_caller() {
+        let caller = identifier().caller(
+            &headers(&[("x-user-id", "alice"), ("authorization", "Bearer t"), ("mcp-session-id", "s1"), ("x-engine-roles", "a, b")]),
+            NEAR,
+        );
+        assert_eq!(caller.user.as_deref(), Some("alice"));
+        assert_eq!(caller.session.as_deref(), Some("s1"));
+        assert_eq!((&*caller.project, &*caller.tenant), ("default", "default"));
+        assert_eq!(caller.roles, ["a".into(), "b".into()]);
+        assert!(caller.credential.is_some());
+    }
+
+    #[test]
+    fn a_credential_names_a_user_without_being_kept() {
+        let of = |token: &str| identifier().caller(&headers(&[("authorization", token)]), NEAR).user.unwrap();
+        assert_eq!(of("Bearer secret").len(), 16);
+        assert_eq!(of("Bearer secret"), of("Bearer secret"));
+        assert_ne!(of("Bearer secret"), of("Bearer other"));
+        let elsewhere = Identifier { key: [8; 32], ..identifier() };
+        assert_ne!(elsewhere.caller(&headers(&[("authorization", "Bearer secret")]), NEAR).user.unwrap(), of("Bearer secret"));
+    }
+
+    #[test]
+    fn from_elsewhere_identity_headers_are_neither_believed_nor_passed_on() {
+        let mut sent = headers(&[("x-user-id", "alice"), ("x-engine-roles", "admin"), ("mcp-session-id", "s1"), ("authorization", "x")]);
+        let caller = identifier().caller(&sent, FAR);
+        assert_eq!(caller.user.as_deref().map(str::len), Some(16), "named by the credential alone");
+        assert!(caller.roles.is_empty());
+        assert_eq!(caller.session.as_deref(), Some("s1"));
+        assert_eq!(identifier().strip_untrusted(&mut sent, FAR).len(), 2);
+        assert_eq!(sent.len(), 2, "session id and credential always pass");
+        assert!(identifier().strip_untrusted(&mut headers(&[("x-user-id", "alice")]), NEAR).is_empty());
+    }
+
+    #[test]
+    fn an_identity_without_end_or_without_text_counts_as_absent() {
+        let long = "x".repeat(LONGEST + 1);
+        for value in [long.as_str(), " ", ""] {
+            assert_eq!(identifier().caller(&headers(&[("x-user-id", value)]), NEAR).user, None);
+        }
+    }
+}

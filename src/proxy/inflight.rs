@@ -1,0 +1,120 @@
+//! Calls whose answer is still to come, by session and JSON-RPC id: so that an answer is matched wherever it arrives, and a
+//! cancellation finds its call (DESIGN 3).
+//!
+//! A call is held by the observer of its own response and, within a session, by this table. Whoever sees the answer first
+//! takes the ticket out; a ticket that nobody can take any more is dropped, which abandons the call.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::reading::Reading;
+use super::ticket::{Judged, Ticket};
+use crate::clock::Tick;
+
+/// How long the answer to a call whose own stream has ended may take to arrive on another one.
+const RESUMABLE_FOR: Duration = Duration::from_secs(3600);
+
+/// Calls that wait at once; beyond it a call is matched on its own response only.
+const MOST: usize = 100_000;
+
+const SHARDS: usize = 16;
+
+/// One call between its request and its answer.
+pub(super) struct Waiting {
+    /// The id of the request, as a raw JSON token.
+    pub(super) id: Box<str>,
+    since: Tick,
+    ticket: Mutex<Option<Ticket>>,
+}
+
+impl Waiting {
+    pub(super) fn new(id: &str, ticket: Ticket) -> Arc<Waiting> {
+        Arc::new(Waiting { id: id.into(), since: ticket.started().tick, ticket: Mutex::new(Some(ticket)) })
+    }
+
+    /// Judges the call, unless it has been already.
+    pub(super) fn judge(&self, reading: Reading) -> Option<Judged> {
+        self.take().map(|ticket| ticket.judge(reading))
+    }
+
+    /// The call came to nothing that says anything about the tool.
+    pub(super) fn neutral(&self) {
+        if let Some(ticket) = self.take() {
+            ticket.neutral();
+        }
+    }
+
+    /// Nobody waits for the answer any more.
+    pub(super) fn abandon(&self) {
+        drop(self.take());
+    }
+
+    fn take(&self) -> Option<Ticket> {
+        self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether nobody has taken it yet.
+    pub(super) fn is_open(&self) -> bool {
+        self.ticket.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Address {
+    backend: Arc<str>,
+    session: Arc<str>,
+    id: Box<str>,
+}
+
+/// All calls of all sessions that wait for their answer.
+#[derive(Debug, Default)]
+pub(super) struct Inflight {
+    shards: [Mutex<HashMap<Address, Arc<Waiting>>>; SHARDS],
+    hasher: RandomState,
+}
+
+impl Inflight {
+    /// Makes a call findable. An id that is used again replaces the call before it, as it does at the client.
+    pub(super) fn insert(&self, backend: &Arc<str>, session: &Arc<str>, call: &Arc<Waiting>) {
+        let address = address(backend, session, &call.id);
+        let mut shard = self.shard(&address);
+        if shard.len() < MOST / SHARDS {
+            shard.insert(address, Arc::clone(call));
+        }
+    }
+
+    /// The call that waits under this id, taken out of the table.
+    pub(super) fn remove(&self, backend: &Arc<str>, session: &Arc<str>, id: &str) -> Option<Arc<Waiting>> {
+        let address = address(backend, session, id);
+        self.shard(&address).remove(&address)
+    }
+
+    /// Drops what has waited too long or has been judged on its own response.
+    pub(super) fn sweep(&self, now: Tick) {
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.retain(|_, call| call.is_open() && now.since(call.since) < RESUMABLE_FOR);
+        }
+    }
+
+    fn shard(&self, address: &Address) -> std::sync::MutexGuard<'_, HashMap<Address, Arc<Waiting>>> {
+        let mut hasher = self.hasher.build_hasher();
+        address.hash(&mut hasher);
+        let at = usize::try_from(hasher.finish() % SHARDS as u64).unwrap_or(0);
+        let [first, ..] = &self.shards;
+        self.shards.get(at).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn address(backend: &Arc<str>, session: &Arc<str>, id: &str) -> Address {
+    Address { backend: Arc::clone(backend), session: Arc::clone(session), id: id.into() }
+}

@@ -1,0 +1,180 @@
+//! The tool list as a caller sees it (DESIGN 10): which words stand beside a tool, and the last good copy for the time in
+//! which the backend cannot be asked.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use moka::sync::Cache;
+
+use crate::clock::Now;
+use crate::config::Annotate;
+use crate::health::{Caller, CredentialHash, Status, View};
+use crate::mcp::list::{self, Edit, ListEdit, Page};
+use crate::mcp::{Format, reply};
+use crate::rules::Scope;
+
+use super::facts::Facts;
+
+/// Bytes of tool lists that are kept for callers of a backend that is down.
+const KEPT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Pages that are kept for one caller.
+const MOST_PAGES: usize = 256;
+
+/// Session tools that are remembered, over all sessions.
+const SESSION_TOOLS: u64 = 100_000;
+
+/// What is added to the description of a tool, `None` if it is to be listed as it is.
+pub(super) fn words(view: &View) -> Option<String> {
+    let since = view.since.map(|at| at.hour_minute()).unwrap_or_default();
+    match view.status {
+        Status::Ok => None,
+        Status::Degraded => Some(format!(" [intermittent: last failure at {since} UTC, retry tolerated]")),
+        Status::Down if view.retesting => None,
+        Status::Down => Some(match view.expected_recovery_at {
+            Some(at) => format!(" [currently unavailable: expected back at {} UTC]", at.hour_minute()),
+            None => format!(" [unavailable since {since} UTC]"),
+        }),
+    }
+}
+
+/// A body with a tool list, with what `view` says put beside the tools.
+pub(super) fn annotate<'a>(
+    body: &'a [u8],
+    format: Format,
+    how: Annotate,
+    now: Now,
+    mut view: impl FnMut(&str) -> View,
+) -> Cow<'a, [u8]> {
+    if how == Annotate::Off {
+        return Cow::Borrowed(body);
+    }
+    let mut whole = ListEdit::default();
+    let edited = list::rewrite(body, format, ListEdit::default(), |tool| edit(&view(&tool.name), how, now, &mut whole));
+    if whole == ListEdit::default() {
+        return edited;
+    }
+    Cow::Owned(list::rewrite(&edited, format, whole, |_| Edit::Keep).into_owned())
+}
+
+fn edit(view: &View, how: Annotate, now: Now, whole: &mut ListEdit) -> Edit {
+    let Some(words) = words(view) else { return Edit::Keep };
+    let change = view.next_trial_at.map(|at| u64::try_from(at.0.saturating_sub(now.wall.0)).unwrap_or(0).max(1000));
+    whole.max_ttl_ms = [whole.max_ttl_ms, change].into_iter().flatten().min();
+    whole.private |= matches!(view.scope(), Some(Scope::Session | Scope::User));
+    Edit::Annotate {
+        description: how.in_description().then_some(words),
+        health: how.in_meta().then(|| Facts::of_view(view, now).json()),
+    }
+}
+
+/// Whose list it is: what a backend shows one caller is never shown to another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Whose {
+    backend: Arc<str>,
+    tenant: Arc<str>,
+    project: Arc<str>,
+    user: Option<Arc<str>>,
+    credential: Option<CredentialHash>,
+}
+
+#[derive(Debug, Default)]
+struct Pages {
+    by_cursor: BTreeMap<Option<String>, Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    message: Vec<u8>,
+    names: HashSet<String>,
+}
+
+/// The last good tool lists, bounded.
+#[derive(Debug)]
+pub(super) struct LastGood {
+    pages: Cache<Whose, Arc<Mutex<Pages>>>,
+    session_tools: Cache<(Arc<str>, Arc<str>, String), ()>,
+}
+
+impl LastGood {
+    pub(super) fn new() -> LastGood {
+        let weight = |_: &Whose, pages: &Arc<Mutex<Pages>>| {
+            let pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
+            let bytes: usize = pages.by_cursor.values().map(|kept| kept.message.len() + 512).sum();
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
+        LastGood {
+            pages: Cache::builder().max_capacity(KEPT_BYTES).weigher(weight).build(),
+            session_tools: Cache::new(SESSION_TOOLS),
+        }
+    }
+
+    /// Remembers a page as the backend gave it.
+    pub(super) fn keep(
+        &self,
+        backend: &Arc<str>,
+        caller: &Caller,
+        (cursor, page): (Option<&str>, Page),
+        is_session_tool: impl Fn(&str) -> bool,
+    ) {
+        let whose = whose(backend, caller);
+        if let Some(session) = &caller.session {
+            for tool in page.tools.iter().filter(|tool| is_session_tool(&tool.name)) {
+                self.session_tools.insert((Arc::clone(backend), Arc::clone(session), tool.name.clone()), ());
+            }
+        }
+        let pages = self.pages.get_with(whose.clone(), Arc::default);
+        {
+            let mut pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
+            if cursor.is_none() && page.next_cursor.is_none() {
+                pages.by_cursor.clear();
+            }
+            if pages.by_cursor.len() < MOST_PAGES {
+                let names = page.tools.into_iter().map(|tool| tool.name).collect();
+                pages.by_cursor.insert(cursor.map(str::to_owned), Kept { message: page.message, names });
+            }
+        }
+        self.pages.insert(whose, pages);
+    }
+
+    /// The page as an answer to the request with this id; `None` if this caller never got it.
+    pub(super) fn page(&self, backend: &Arc<str>, caller: &Caller, cursor: Option<&str>, id: &str) -> Option<Vec<u8>> {
+        let pages = self.pages.get(&whose(backend, caller))?;
+        let pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
+        reply::relabelled(&pages.by_cursor.get(&cursor.map(str::to_owned))?.message, id)
+    }
+
+    /// Every tool that some caller's last good list names, by backend.
+    pub(super) fn tools(&self) -> BTreeSet<(Arc<str>, String)> {
+        let mut tools = BTreeSet::new();
+        for (whose, pages) in &self.pages {
+            let pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
+            let names = pages.by_cursor.values().flat_map(|kept| kept.names.iter());
+            tools.extend(names.map(|name| (Arc::clone(&whose.backend), name.clone())));
+        }
+        tools
+    }
+
+    /// Whether the tool stands in the last good list of this caller (DESIGN 4).
+    pub(super) fn lists(&self, backend: &Arc<str>, caller: &Caller, tool: &str) -> bool {
+        let in_session = caller.session.as_ref().is_some_and(|session| {
+            self.session_tools.contains_key(&(Arc::clone(backend), Arc::clone(session), tool.to_owned()))
+        });
+        in_session
+            || self.pages.get(&whose(backend, caller)).is_some_and(|pages| {
+                let pages = pages.lock().unwrap_or_else(PoisonError::into_inner);
+                pages.by_cursor.values().any(|kept| kept.names.contains(tool))
+            })
+    }
+}
+
+fn whose(backend: &Arc<str>, caller: &Caller) -> Whose {
+    Whose {
+        backend: Arc::clone(backend),
+        tenant: Arc::clone(&caller.tenant),
+        project: Arc::clone(&caller.project),
+        user: caller.user.clone(),
+        credential: caller.credential,
+    }
+}

@@ -1,0 +1,187 @@
+//! Requests to an MCP endpoint, by what they are (DESIGN 3). The body decides; the original bytes go on.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header, request};
+
+use super::answer;
+use super::call;
+use super::facts::Reason;
+use super::list;
+use super::net::{Body, Collected, collect};
+use super::observe::Expected;
+use super::visit::{Visit, gateway_error, whole};
+use crate::health::Caller;
+use crate::http::media;
+use crate::mcp::request::{self as message, Message, Notification};
+use crate::telemetry::{RequestKind, Unjudged};
+
+/// A request whose body is at hand.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) parts: request::Parts,
+    pub(super) bytes: Bytes,
+    pub(super) trailers: Option<HeaderMap>,
+}
+
+impl Held {
+    /// The request as it came.
+    pub(super) fn into_request(self) -> Request<Body> {
+        Request::from_parts(self.parts, whole(self.bytes, self.trailers))
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.parts.uri.path().to_owned()
+    }
+}
+
+/// Carries a request to an MCP endpoint.
+pub(super) async fn handle(mut visit: Visit, request: Request<Body>) -> Response<Body> {
+    if let Some(session) = visit.old_transport.clone().filter(|_| visit.session.is_none()) {
+        // The stream is the session: its tools and its answers are found by it.
+        visit.caller = Arc::new(Caller { session: Some(Arc::clone(&session)), ..(*visit.caller).clone() });
+        visit.session = Some(session);
+    }
+    let metrics = Arc::clone(&visit.backend.metrics);
+    match *request.method() {
+        Method::POST => post(visit, request).await,
+        Method::GET => {
+            metrics.request(RequestKind::Stream);
+            stream(visit, request).await
+        }
+        Method::DELETE => {
+            metrics.request(RequestKind::SessionEnd);
+            pass_or(&visit, request, StatusCode::SERVICE_UNAVAILABLE).await
+        }
+        _ => {
+            metrics.request(RequestKind::Passthrough);
+            visit.pass(request).await
+        }
+    }
+}
+
+async fn post(visit: Visit, request: Request<Body>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    if !media::is_identity(&parts.headers) {
+        return unjudged(&visit, Request::from_parts(parts, body), Unjudged::Encoding).await;
+    }
+    match collect(body, visit.shared.config.limits.body_peek).await {
+        Err(fault) => gateway_error(&fault),
+        Ok(Collected::TooLarge(body)) => unjudged(&visit, Request::from_parts(parts, body), Unjudged::PeekLimit).await,
+        Ok(Collected::Whole(bytes, trailers)) => {
+            let held = Held { parts, bytes: bytes.clone(), trailers };
+            dispatch(visit, held, message::parse(&bytes)).await
+        }
+    }
+}
+
+async fn dispatch(visit: Visit, held: Held, message: Message<'_>) -> Response<Body> {
+    let metrics = Arc::clone(&visit.backend.metrics);
+    match message {
+        Message::Request(request) if request.ambiguous => unjudged(&visit, held.into_request(), Unjudged::Unreadable).await,
+        Message::Request(request) => by_method(visit, held, &request).await,
+        Message::Notification(notification) => {
+            metrics.request(RequestKind::Notification);
+            notified(&visit, &notification);
+            pass_or(&visit, held.into_request(), StatusCode::SERVICE_UNAVAILABLE).await
+        }
+        Message::Response(_) => {
+            metrics.request(RequestKind::Notification);
+            pass_or(&visit, held.into_request(), StatusCode::SERVICE_UNAVAILABLE).await
+        }
+        Message::Batch(members) => {
+            metrics.request(RequestKind::Batch);
+            call::batch(visit, held, &members).await
+        }
+        Message::Malformed(_) => unjudged(&visit, held.into_request(), Unjudged::Unreadable).await,
+    }
+}
+
+async fn by_method(visit: Visit, held: Held, request: &message::Request<'_>) -> Response<Body> {
+    let metrics = Arc::clone(&visit.backend.metrics);
+    match (&*request.method, request.tool()) {
+        ("tools/call", Some(tool)) => {
+            metrics.request(RequestKind::ToolCall);
+            call::call(visit, held, request, tool).await
+        }
+        ("tools/list", _) => {
+            metrics.request(RequestKind::ToolList);
+            list::list(visit, held, request).await
+        }
+        ("initialize" | "server/discover", _) => {
+            metrics.request(RequestKind::Handshake);
+            other(visit, held, request, StatusCode::SERVICE_UNAVAILABLE).await
+        }
+        ("subscriptions/listen", _) => {
+            metrics.request(RequestKind::Stream);
+            listen(visit, held, request).await
+        }
+        _ => {
+            metrics.request(RequestKind::OtherRequest);
+            other(visit, held, request, StatusCode::OK).await
+        }
+    }
+}
+
+/// A request that is no call. `down` is the status under which its caller hears that the backend is away (MCP.md 7e).
+async fn other(visit: Visit, held: Held, request: &message::Request<'_>, down: StatusCode) -> Response<Body> {
+    let path = held.path();
+    let task = request.params.task_id.as_deref().filter(|_| request.method == "tasks/result");
+    let call = task.and_then(|task| visit.shared.tasks.call(&visit.backend.name, task));
+    let expected = call.map(|call| Expected { id: request.id.into(), call, is_task: true });
+    match visit.forward(held.into_request(), visit.head_timeout()).await {
+        Ok(response) => visit.observed(response, expected.into_iter().collect(), &path),
+        Err(fault) => {
+            let words = format!("the backend could not be reached ({fault}); try again later");
+            answer::rpc_error(down, request.id, &words, Reason::Unreachable)
+        }
+    }
+}
+
+async fn listen(visit: Visit, held: Held, request: &message::Request<'_>) -> Response<Body> {
+    let path = held.path();
+    match visit.forward(held.into_request(), visit.head_timeout()).await {
+        Ok(response) => visit.told(response, Some(request.id), request.params.listens_to_tools, &path),
+        Err(fault) => {
+            let words = format!("the backend could not be reached ({fault}); try again later");
+            answer::rpc_error(StatusCode::OK, request.id, &words, Reason::Unreachable)
+        }
+    }
+}
+
+/// A GET: the stream of a session, its resumption, or the stream of the old transport.
+async fn stream(visit: Visit, request: Request<Body>) -> Response<Body> {
+    let path = request.uri().path().to_owned();
+    if request.headers().contains_key(header::UPGRADE) {
+        return visit.pass(request).await;
+    }
+    match visit.forward(request, None).await {
+        Ok(response) => visit.told(response, None, true, &path),
+        Err(_) => answer::empty(StatusCode::SERVICE_UNAVAILABLE, Reason::Unreachable),
+    }
+}
+
+/// A cancelled call is nobody's fault (DESIGN 4): its answer, should one come, finds nobody waiting.
+fn notified(visit: &Visit, notification: &Notification<'_>) {
+    let (Some(session), Some(id)) = (&visit.session, notification.params.request_id) else { return };
+    if notification.method == "notifications/cancelled"
+        && let Some(call) = visit.shared.inflight.remove(&visit.backend.name, session, id)
+    {
+        call.neutral();
+    }
+}
+
+async fn pass_or(visit: &Visit, request: Request<Body>, down: StatusCode) -> Response<Body> {
+    let path = request.uri().path().to_owned();
+    match visit.forward(request, visit.head_timeout()).await {
+        Ok(response) => visit.observed(response, Vec::new(), &path),
+        Err(_) => answer::empty(down, Reason::Unreachable),
+    }
+}
+
+async fn unjudged(visit: &Visit, request: Request<Body>, why: Unjudged) -> Response<Body> {
+    visit.backend.metrics.request(RequestKind::OtherRequest);
+    visit.backend.metrics.unjudged(why);
+    visit.pass(request).await
+}

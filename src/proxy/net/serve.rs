@@ -1,0 +1,146 @@
+//! Listeners: accepting connections, bounding their number, and leaving in order.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::body::Body;
+use super::conn::{ConnInfo, Shared, run};
+use super::drain::DrainSignal;
+use super::limits::Limits;
+use super::own::Refusal;
+use super::upgrade::Tunnels;
+
+/// How many connections past the limit are told so at the same time; the rest are closed without a word.
+const REFUSALS: usize = 64;
+
+/// How long a connection past the limit is kept to be told so.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
+
+/// Pause after the machine could not accept (too many open files, say), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A listener whose address is known.
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Bound {
+    /// Binds `address`; port 0 takes any free port.
+    ///
+    /// # Errors
+    /// Why the address cannot be bound.
+    pub async fn bind(address: SocketAddr) -> io::Result<Bound> {
+        Bound::from_listener(TcpListener::bind(address).await?)
+    }
+
+    /// A listener that somebody else has bound.
+    ///
+    /// # Errors
+    /// When its address cannot be read.
+    pub fn from_listener(listener: TcpListener) -> io::Result<Bound> {
+        let address = listener.local_addr()?;
+        Ok(Bound { listener, address })
+    }
+
+    /// The address, with the port that was taken.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// Serves all `listeners` with `service` until `drain` says stop, and returns when nothing is in flight any more: at
+/// the latest after the drain timeout, when what is left is cut off.
+///
+/// HTTP/1.1 and HTTP/2 by prior knowledge are told apart by the first bytes. Names of header fields keep their case, if
+/// the service moves the request's and the answer's `Extensions` along with them. No field is added to an answer.
+pub async fn serve<S, F>(listeners: Vec<Bound>, service: S, limits: Limits, drain: DrainSignal)
+where
+    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let tunnels = Tunnels::default();
+    let places = Places {
+        open: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
+        refusals: Arc::new(Semaphore::new(REFUSALS)),
+    };
+    let shared = Arc::new(Shared { service, limits: Arc::new(limits), drain: drain.clone(), tunnels: tunnels.clone() });
+    for (index, bound) in listeners.into_iter().enumerate() {
+        let (shared, places, mut stopping) = (Arc::clone(&shared), places.clone(), drain.clone());
+        tunnels.tracker.spawn(async move {
+            tokio::select! {
+                () = accept_all(bound, index, &shared, &places) => {}
+                _ = stopping.stopping() => {}
+            }
+        });
+    }
+    let mut stopping = drain;
+    let timeout = stopping.stopping().await;
+    tunnels.tracker.close();
+    if tokio::time::timeout(timeout, tunnels.tracker.wait()).await.is_err() {
+        tunnels.kill.cancel();
+        tunnels.tracker.wait().await;
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Places {
+    open: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+}
+
+async fn accept_all<S, F>(bound: Bound, index: usize, shared: &Arc<Shared<S>>, places: &Places)
+where
+    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    loop {
+        let (stream, peer) = match bound.listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, address = %bound.address, "cannot accept connections");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let info = ConnInfo {
+            peer,
+            local: stream.local_addr().unwrap_or(bound.address),
+            listener: index,
+            tunnels: shared.tunnels.clone(),
+        };
+        if let Ok(place) = Arc::clone(&places.open).try_acquire_owned() {
+            let shared = Arc::clone(shared);
+            let tunnels = shared.tunnels.clone();
+            tunnels.spawn(async move {
+                let _place = place;
+                run(stream, info, shared).await;
+            });
+        } else if let Ok(place) = Arc::clone(&places.refusals).try_acquire_owned() {
+            shared.tunnels.spawn(refuse(stream, place, Arc::clone(&shared.limits)));
+        }
+    }
+}
+
+/// Tells a connection past the limit why it is closed.
+async fn refuse(mut stream: TcpStream, place: OwnedSemaphorePermit, limits: Arc<Limits>) {
+    let _ = tokio::time::timeout(REFUSAL_TIME, async {
+        // Closing while bytes are unread would reset the connection and lose the words.
+        let mut scratch = [0_u8; 4096];
+        let _ = stream.read(&mut scratch).await;
+        let _ = stream.write_all(&Refusal::Connections.wire(&limits)).await;
+        let _ = stream.shutdown().await;
+        while stream.read(&mut scratch).await.is_ok_and(|n| n > 0) {}
+    })
+    .await;
+    drop(place);
+}

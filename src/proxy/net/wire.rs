@@ -1,0 +1,275 @@
+//! The socket of an HTTP/1.1 dispatcher, with what hyper's server leaves to its caller: the time limits between and
+//! inside heads (408), the text of refusals that hyper answers bare (400, 414, 431), and a close that does not destroy
+//! an answer which the dispatcher has not read yet.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+use super::limits::Limits;
+use super::own::Refusal;
+
+/// How long a closing connection still reads, so that the peer sees the answer and not a reset (RFC 9112, 9.6).
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Whose turn it is on a connection: the dispatcher's (to send a head) or ours.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    busy: AtomicUsize,
+    calls: AtomicU64,
+    upgraded: AtomicBool,
+}
+
+/// A call is in progress as long as one of these lives.
+#[derive(Debug)]
+pub(super) struct Busy {
+    turn: Arc<Turn>,
+}
+
+impl Turn {
+    /// A request head has arrived.
+    pub(super) fn begin(self: &Arc<Self>) -> Busy {
+        self.calls.fetch_add(1, Ordering::AcqRel);
+        self.busy.fetch_add(1, Ordering::AcqRel);
+        Busy { turn: Arc::clone(self) }
+    }
+
+    /// From now on the bytes are not HTTP.
+    pub(super) fn upgrade(&self) {
+        self.upgraded.store(true, Ordering::Release);
+    }
+
+    /// Requests so far.
+    pub(super) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Acquire)
+    }
+
+    /// No call is in progress.
+    pub(super) fn is_idle(&self) -> bool {
+        self.busy.load(Ordering::Acquire) == 0
+    }
+
+    fn is_upgraded(&self) -> bool {
+        self.upgraded.load(Ordering::Acquire)
+    }
+}
+
+impl Clone for Busy {
+    fn clone(&self) -> Busy {
+        self.turn.busy.fetch_add(1, Ordering::AcqRel);
+        Busy { turn: Arc::clone(&self.turn) }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.turn.busy.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What a connection waits for, and is not waited for without end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Request,
+    RestOfHead,
+}
+
+/// The socket.
+#[derive(Debug)]
+pub(super) struct Wire {
+    io: TcpStream,
+    /// Bytes that were read to tell HTTP/1.1 from HTTP/2.
+    prefix: Bytes,
+    turn: Arc<Turn>,
+    limits: Arc<Limits>,
+    seen_calls: u64,
+    /// Some of the next head has been read.
+    partial: bool,
+    /// An answer of the service is due or being written: what hyper writes is not its own refusal.
+    owed: bool,
+    eof: bool,
+    timer: Option<(Wait, Pin<Box<Sleep>>)>,
+    /// Our words in place of hyper's, and what is then reported.
+    last_words: Option<Bytes>,
+    linger: Option<Pin<Box<Sleep>>>,
+}
+
+impl Wire {
+    pub(super) fn new(io: TcpStream, prefix: Bytes, turn: Arc<Turn>, limits: Arc<Limits>) -> Wire {
+        Wire {
+            io,
+            prefix,
+            turn,
+            limits,
+            seen_calls: 0,
+            partial: false,
+            owed: false,
+            eof: false,
+            timer: None,
+            last_words: None,
+            linger: None,
+        }
+    }
+
+    fn catch_up(&mut self) {
+        let calls = self.turn.calls();
+        if calls != self.seen_calls {
+            self.seen_calls = calls;
+            self.partial = false;
+            self.owed = true;
+        }
+    }
+
+    fn waits_for_head(&self) -> bool {
+        self.turn.is_idle() && !self.turn.is_upgraded()
+    }
+
+    /// Ready when the dispatcher has had its time.
+    fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<Wait> {
+        let wait = if self.partial { Wait::RestOfHead } else { Wait::Request };
+        let limit = match wait {
+            Wait::Request => self.limits.idle_timeout,
+            Wait::RestOfHead => self.limits.head_timeout,
+        };
+        let armed = match &mut self.timer {
+            Some((armed, sleep)) => {
+                if *armed != wait {
+                    *armed = wait;
+                    sleep.set(tokio::time::sleep(limit));
+                }
+                sleep
+            }
+            none => &mut none.insert((wait, Box::pin(tokio::time::sleep(limit)))).1,
+        };
+        armed.as_mut().poll(cx).map(|()| wait)
+    }
+
+    /// Writes `last_words` to the end.
+    fn poll_last_words(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(words) = self.last_words.as_mut().filter(|w| !w.is_empty()) {
+            let n = ready!(Pin::new(&mut self.io).poll_write(cx, words))?;
+            words.advance(n.min(words.len()));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Whether `head` is a refusal that hyper writes by itself, to be replaced by ours.
+    fn is_bare_refusal(&self, head: &[u8]) -> bool {
+        !self.owed && !self.turn.is_upgraded() && head.starts_with(b"HTTP/1.1 4")
+    }
+
+    /// Writes our words for hyper's `head` of `len` bytes; `None` when it is an ordinary write.
+    fn poll_replaced(&mut self, cx: &mut Context<'_>, head: &[u8], len: usize) -> Option<Poll<io::Result<usize>>> {
+        self.catch_up();
+        if self.last_words.is_none() {
+            if !self.is_bare_refusal(head) {
+                return None;
+            }
+            let status = head.get(9..12).unwrap_or_default();
+            self.last_words = Some(Refusal::of_status(status).wire(&self.limits));
+        }
+        Some(self.poll_last_words(cx).map(|done| done.map(|()| len)))
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.catch_up();
+        if !this.prefix.is_empty() {
+            let n = this.prefix.len().min(buf.remaining());
+            buf.put_slice(&this.prefix.split_to(n));
+            this.partial = true;
+            return Poll::Ready(Ok(()));
+        }
+        if this.last_words.is_none() {
+            let before = buf.filled().len();
+            if Pin::new(&mut this.io).poll_read(cx, buf)?.is_ready() {
+                this.eof = buf.filled().len() == before;
+                this.partial |= !this.eof && this.waits_for_head();
+                return Poll::Ready(Ok(()));
+            }
+            if !this.waits_for_head() {
+                this.timer = None;
+                return Poll::Pending;
+            }
+            match ready!(this.poll_overdue(cx)) {
+                Wait::Request => {
+                    this.eof = true;
+                    return Poll::Ready(Ok(()));
+                }
+                Wait::RestOfHead => this.last_words = Some(Refusal::HeadTimeout.wire(&this.limits)),
+            }
+        }
+        ready!(this.poll_last_words(cx))?;
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        match this.poll_replaced(cx, buf, buf.len()) {
+            Some(replaced) => replaced,
+            None => Pin::new(&mut this.io).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let head = bufs.first().map(|b| &**b).unwrap_or_default();
+        match this.poll_replaced(cx, head, bufs.iter().map(|b| b.len()).sum()) {
+            Some(replaced) => replaced,
+            None => Pin::new(&mut this.io).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.io).poll_flush(cx))?;
+        this.catch_up();
+        // hyper flushes when its buffer is empty: with no call in progress, all that was owed is written.
+        if this.turn.is_idle() {
+            this.owed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.linger.is_none() {
+            ready!(Pin::new(&mut this.io).poll_shutdown(cx))?;
+        }
+        if this.eof || this.turn.is_upgraded() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut scratch = [0_u8; 4096];
+        loop {
+            let mut buf = ReadBuf::new(&mut scratch);
+            match Pin::new(&mut this.io).poll_read(cx, &mut buf) {
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() => {}
+                Poll::Ready(_) => return Poll::Ready(Ok(())),
+                Poll::Pending => break,
+            }
+        }
+        let linger = this.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        linger.as_mut().poll(cx).map(Ok)
+    }
+}

@@ -1,0 +1,283 @@
+//! Reading along with the answers of an MCP backend (DESIGN 3 and 4): which calls are answered, how, and where.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+use super::facts::Effect;
+use super::inflight::Waiting;
+use super::net::{BodyObserver, End, Fault, Side};
+use super::reading::Reading;
+use super::shared::{Backend, Shared};
+use super::streams::StreamHandle;
+use super::ticket::Judged;
+use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskEnd, TaskStatus, Trouble};
+use crate::mcp::{Excerpt, Format, reply};
+use crate::rules::TransportFault;
+
+/// What is known of an exchange when its answer's head has arrived.
+#[derive(Debug)]
+pub(super) struct Head {
+    /// The status of the answer.
+    pub(super) status: StatusCode,
+    /// Its header fields.
+    pub(super) headers: HeaderMap,
+    /// How its body is framed.
+    pub(super) format: Format,
+}
+
+/// Where an exchange belongs.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) shared: Arc<Shared>,
+    pub(super) backend: Arc<Backend>,
+    /// The session, if there is one: answers and cancellations of other exchanges are matched by it.
+    pub(super) session: Option<Arc<str>>,
+}
+
+/// A call whose answer may come in this exchange.
+#[derive(Debug)]
+pub(super) struct Expected {
+    /// The id under which the answer would come here, as a raw token.
+    pub(super) id: Box<str>,
+    /// The call.
+    pub(super) call: Arc<Waiting>,
+    /// It is the result of a task that is asked for: without an answer the task still goes on.
+    pub(super) is_task: bool,
+}
+
+/// The observer of one answer of an MCP backend.
+#[derive(Debug)]
+pub(super) struct Observer {
+    place: Place,
+    head: Head,
+    expected: Vec<Expected>,
+    /// For an open stream that may be told things.
+    stream: Option<StreamHandle>,
+    reader: Option<Reader>,
+    has_event_id: bool,
+    /// The path of the request, which a relative endpoint starts from.
+    path: Box<str>,
+}
+
+impl Observer {
+    pub(super) fn new(
+        place: Place,
+        head: Head,
+        expected: Vec<Expected>,
+        stream: Option<StreamHandle>,
+        path: &str,
+    ) -> Observer {
+        let reader = Some(Reader::new(head.format, place.shared.config.limits.failure_text));
+        Observer { place, head, expected, stream, reader, has_event_id: false, path: path.into() }
+    }
+
+    fn see(&mut self, seen: Seen) {
+        match seen {
+            Seen::Answer(answer) => self.answer(&answer),
+            Seen::EventId(_) => self.has_event_id = true,
+            Seen::Endpoint(url) => self.endpoint(&url),
+            Seen::Notification(notification) => {
+                if let Some(task) = &notification.task {
+                    self.task_state(task, &Excerpt::default());
+                }
+            }
+            Seen::Trouble(trouble) => self.trouble(&trouble),
+            Seen::Request(_) => {}
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer) {
+        if let Kind::Result(outcome) = &answer.kind {
+            if outcome.tools_list_changed {
+                self.place.backend.announces_tools.store(true, Ordering::Relaxed);
+            }
+            if let Some(task) = outcome.task.as_ref().filter(|task| !task.created) {
+                self.task_state(task, &answer.text);
+            }
+        }
+        let Some(call) = self.call_for(answer) else { return };
+        match &answer.kind {
+            Kind::Result(outcome) => match &outcome.task {
+                Some(task) if task.created => self.place.shared.tasks.started(&self.place.backend.name, &task.id, call),
+                _ if outcome.result_type == ResultType::InputRequired => call.neutral(),
+                _ => drop(call.judge(Reading::of_answer(&self.head, answer))),
+            },
+            Kind::Error(_) => drop(call.judge(Reading::of_answer(&self.head, answer))),
+        }
+    }
+
+    /// The call that an answer belongs to: one of this exchange, or one of the session whose own stream has ended.
+    fn call_for(&mut self, answer: &Answer) -> Option<Arc<Waiting>> {
+        let own = match &answer.id {
+            Some(id) => self.expected.iter().position(|expected| *expected.id == **id),
+            // An error without an id answers the one call there is: nothing else was asked here.
+            None => (self.expected.len() == 1 && matches!(answer.kind, Kind::Error(_))).then_some(0),
+        };
+        if let Some(at) = own {
+            let expected = self.expected.swap_remove(at);
+            self.forget(&expected);
+            return Some(expected.call);
+        }
+        let session = self.place.session.as_ref()?;
+        self.place.shared.inflight.remove(&self.place.backend.name, session, answer.id.as_deref()?)
+    }
+
+    fn forget(&self, expected: &Expected) {
+        if let Some(session) = self.place.session.as_ref().filter(|_| !expected.is_task) {
+            self.place.shared.inflight.remove(&self.place.backend.name, session, &expected.id);
+        }
+    }
+
+    /// A task tells its state. Its call is judged once its end is known, and stays with the task until then.
+    fn task_state(&self, task: &Task, text: &Excerpt) {
+        let (name, tasks) = (&self.place.backend.name, &self.place.shared.tasks);
+        match &task.end {
+            Some(TaskEnd::Result { is_error }) => {
+                if let Some(call) = tasks.over(name, &task.id) {
+                    call.judge(Reading::of_task_result(&self.head, *is_error, text));
+                }
+            }
+            Some(TaskEnd::Error(error)) => {
+                if let Some(call) = tasks.over(name, &task.id) {
+                    call.judge(Reading::of_error(&self.head, error));
+                }
+            }
+            None if task.status == TaskStatus::Cancelled => {
+                if let Some(call) = tasks.over(name, &task.id) {
+                    call.neutral();
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn endpoint(&mut self, url: &str) {
+        let Some(stream) = &mut self.stream else { return };
+        let session: Arc<str> = Backend::endpoint_of(&self.path, url).into();
+        stream.answers(&session);
+        self.place.session = Some(session);
+    }
+
+    /// Something that is no MCP message: for a call that was posted here, that is the answer. Neither an accepted message
+    /// nor an event that means nothing is one.
+    fn trouble(&mut self, trouble: &Trouble) {
+        if self.head.format != Format::EventStream && self.head.status != StatusCode::ACCEPTED {
+            self.judge_rest(|head| Reading::of_body(head, &trouble.text));
+        }
+    }
+
+    /// Judges what has not been answered; gives the last of it, for the words to its caller.
+    fn judge_rest(&mut self, reading: impl Fn(&Head) -> Reading) -> Option<(Box<str>, Judged)> {
+        let mut last = None;
+        for expected in std::mem::take(&mut self.expected) {
+            self.forget(&expected);
+            if expected.is_task {
+                continue;
+            }
+            if let Some(judged) = expected.call.judge(reading(&self.head)) {
+                last = Some((expected.id, judged));
+            }
+        }
+        last
+    }
+
+    fn complete(&mut self) -> Option<Bytes> {
+        if self.head.format == Format::EventStream {
+            let fault = Fault::upstream(TransportFault::StreamEnded, true, "the stream ended without the answer");
+            return self.stream_over(&fault);
+        }
+        if let Some(reader) = self.reader.take() {
+            let mut seen = Vec::new();
+            reader.finish(|item| seen.push(item));
+            seen.into_iter().for_each(|item| self.see(item));
+        }
+        if self.head.status == StatusCode::ACCEPTED {
+            // The answer comes on a stream of the session; the table holds the call until then.
+            self.expected.clear();
+        } else {
+            let fault = Fault::upstream(TransportFault::Protocol, true, "the answer has another id or none");
+            self.judge_rest(|head| Reading::of_fault(Some(head), &fault));
+        }
+        None
+    }
+
+    /// Whether the client will ask for the rest of the stream (`Last-Event-ID`).
+    fn is_resumable(&self) -> bool {
+        self.has_event_id && self.place.session.is_some()
+    }
+
+    /// A stream ended before the answer. If it can be resumed the answer comes elsewhere; else the client gets one from us,
+    /// as the last event.
+    fn stream_over(&mut self, fault: &Fault) -> Option<Bytes> {
+        if self.is_resumable() {
+            self.expected.clear();
+            return None;
+        }
+        let before = self.reader.as_ref().map(Reader::abandon).unwrap_or_default();
+        let (id, judged) = self.judge_rest(|head| Reading::of_fault(Some(head), fault))?;
+        let words = judged.unreachable_words(Effect::Unknown);
+        let event = reply::event(&reply::tool_result(&id, &words, &judged.facts.json()));
+        Some(Bytes::from([before, &event].concat()))
+    }
+
+    fn broken(&mut self, fault: &Fault) -> Option<Bytes> {
+        match (fault.side, self.head.format) {
+            (Side::Downstream, _) => {
+                self.abandon();
+                None
+            }
+            // Ending well makes the client resume; an error would not.
+            (Side::Upstream, Format::EventStream) => {
+                let resumes = self.is_resumable();
+                self.stream_over(fault).or_else(|| resumes.then(Bytes::new))
+            }
+            (Side::Upstream, _) => {
+                self.judge_rest(|head| Reading::of_fault(Some(head), fault));
+                None
+            }
+        }
+    }
+
+    /// Downstream went away. What it can still ask for elsewhere goes on; the rest is nobody's any more.
+    fn abandon(&mut self) {
+        let resumable = self.is_resumable();
+        for expected in std::mem::take(&mut self.expected) {
+            if !resumable && !expected.is_task {
+                self.forget(&expected);
+                expected.call.abandon();
+            }
+        }
+    }
+}
+
+impl BodyObserver for Observer {
+    fn on_data(&mut self, data: &Bytes) {
+        let Some(mut reader) = self.reader.take() else { return };
+        let mut seen = Vec::new();
+        reader.push(data, |item| seen.push(item));
+        self.reader = Some(reader);
+        seen.into_iter().for_each(|item| self.see(item));
+    }
+
+    fn on_end(&mut self, end: End) -> Option<Bytes> {
+        match end {
+            End::Complete => self.complete(),
+            End::Broken(fault) => self.broken(&fault),
+            End::Dropped => {
+                self.abandon();
+                None
+            }
+        }
+    }
+
+    fn adds(&self) -> bool {
+        self.head.format == Format::EventStream
+    }
+
+    fn at_border(&self) -> bool {
+        self.reader.as_ref().is_none_or(Reader::at_boundary)
+    }
+}

@@ -1,0 +1,90 @@
+//! The order in which a request passes the proxy: route, identify, then by what the backend speaks.
+
+use std::sync::Arc;
+
+use http::{Request, Response, StatusCode, header};
+
+use super::answer;
+use super::confirm;
+use super::facts::Reason;
+use super::net::{Body, ConnInfo};
+use super::shared::{Parts, Shared};
+use super::visit::Visit;
+use super::{http_tool, mcp};
+use crate::config::BackendKind;
+use crate::telemetry::RequestKind;
+use crate::telemetry::events::IdentityHeaderDropped;
+
+/// The proxy. Clones are the same proxy.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    shared: Arc<Shared>,
+}
+
+impl Proxy {
+    /// A proxy in front of the configured backends. Nothing is connected yet.
+    pub fn new(parts: Parts) -> Proxy {
+        Proxy { shared: Arc::new(Shared::new(parts)) }
+    }
+
+    /// Carries one request. There is always an answer: the backend's, or one that says why there is none.
+    pub async fn handle(self, mut request: Request<Body>, conn: ConnInfo) -> Response<Body> {
+        let shared = &self.shared;
+        let Some(backend) = shared.backend_for(host_of(&request), request.uri().path()) else {
+            return answer::problem(
+                StatusCode::MISDIRECTED_REQUEST,
+                "no backend for this request",
+                "none of `backends[].match` fits the host and path of this request",
+                Reason::Unreachable,
+            );
+        };
+        let peer = conn.peer.ip();
+        let caller = shared.identifier.caller(request.headers(), peer);
+        for header in shared.identifier.strip_untrusted(request.headers_mut(), peer) {
+            shared.telemetry.emit(IdentityHeaderDropped { header: header.as_str() });
+        }
+        let mut visit = Visit {
+            session: caller.session.clone(),
+            shared: Arc::clone(shared),
+            backend: Arc::clone(backend),
+            caller: Arc::new(caller),
+            conn,
+            started: shared.clock.now(),
+            old_transport: None,
+        };
+        if backend.config.kind == BackendKind::Http {
+            return http_tool::handle(visit, request).await;
+        }
+        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+        visit.old_transport = shared.streams.session_of(target);
+        if visit.old_transport.is_some() || backend.is_endpoint(request.uri().path()) {
+            return mcp::handle(visit, request).await;
+        }
+        backend.metrics.request(RequestKind::Passthrough);
+        visit.pass(request).await
+    }
+
+    /// Probes backends that are DOWN until the process ends.
+    pub async fn probe_forever(self) {
+        confirm::probe_forever(self.shared).await;
+    }
+
+    /// Every tool that is known by name: from routes, and from the lists that callers got. Sorted, each with its backend.
+    pub fn tools(&self) -> Vec<(Arc<str>, String)> {
+        let mut tools = self.shared.lists.tools();
+        for backend in &self.shared.backends {
+            tools.extend(backend.config.routes.iter().map(|route| (Arc::clone(&backend.name), route.tool.to_string())));
+        }
+        tools.into_iter().collect()
+    }
+
+    /// Calls in flight.
+    pub fn in_flight(&self) -> usize {
+        self.shared.calls.in_flight()
+    }
+}
+
+fn host_of(request: &Request<Body>) -> Option<&str> {
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    authority.or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()))
+}

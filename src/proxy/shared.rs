@@ -1,0 +1,232 @@
+//! What the path of a call shares: the parts it asks and the tables it keeps.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use http::Uri;
+
+use super::identity::Identifier;
+use super::inflight::Inflight;
+use super::manifest::LastGood;
+use super::net::{CallLimit, ForwardPolicy, HostPolicy, HttpVersion, Upstream, UpstreamSettings};
+use super::notify::Notifier;
+use super::streams::Streams;
+use super::tasks::Tasks;
+use crate::clock::Clock;
+use crate::config::{self, BackendKind, Config};
+use crate::health::{Caller, Registry, ToolRef};
+use crate::rules::{self, Table};
+use crate::telemetry::{BackendMetrics, Telemetry};
+
+/// Where random numbers in [0, 1) come from.
+pub type Random = Box<dyn Fn() -> f64 + Send + Sync>;
+
+/// The rule tables in force: one for everybody, and those of tenants and projects that have layers of their own.
+#[derive(Clone, Debug)]
+pub struct RuleSet {
+    /// For everybody.
+    pub base: Arc<Table>,
+    /// For a tenant's projects without layers of their own.
+    pub tenants: HashMap<Arc<str>, Arc<Table>>,
+    /// For one project of a tenant.
+    pub projects: HashMap<(Arc<str>, Arc<str>), Arc<Table>>,
+}
+
+impl RuleSet {
+    /// The same table for everybody.
+    pub fn of(base: Table) -> RuleSet {
+        RuleSet { base: Arc::new(base), tenants: HashMap::new(), projects: HashMap::new() }
+    }
+
+    /// The table that judges this caller's calls.
+    pub fn table(&self, caller: &Caller) -> &Arc<Table> {
+        if self.tenants.is_empty() && self.projects.is_empty() {
+            return &self.base;
+        }
+        let project = self.projects.get(&(Arc::clone(&caller.tenant), Arc::clone(&caller.project)));
+        project.or_else(|| self.tenants.get(&caller.tenant)).unwrap_or(&self.base)
+    }
+}
+
+/// What the path of a call needs from outside.
+pub struct Parts {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// What is believed.
+    pub registry: Arc<Registry>,
+    /// What outcomes mean.
+    pub rules: RuleSet,
+    /// Who is told.
+    pub telemetry: Arc<Telemetry>,
+    /// The key of this installation for credential hashes.
+    pub key: [u8; 32],
+    /// Random numbers for jitter.
+    pub random: Random,
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// One upstream, ready to be used.
+#[derive(Debug)]
+pub(super) struct Backend {
+    pub(super) config: Arc<config::Backend>,
+    pub(super) name: Arc<str>,
+    pub(super) host: Arc<str>,
+    pub(super) upstream: Upstream,
+    pub(super) policy: ForwardPolicy,
+    /// The path of the MCP endpoint; `None` takes every path for one.
+    pub(super) endpoint: Option<Box<str>>,
+    /// Whether the server said that it announces changes of its tools.
+    pub(super) announces_tools: AtomicBool,
+    pub(super) metrics: Arc<BackendMetrics>,
+}
+
+impl Backend {
+    fn new(config: &Arc<config::Backend>, clock: &Arc<dyn Clock>, telemetry: &Telemetry) -> Backend {
+        let mut settings = UpstreamSettings::new(config.address_host(), config.port());
+        settings.http = match config.http {
+            config::HttpVersion::Http1 => HttpVersion::One,
+            config::HttpVersion::Http2 => HttpVersion::Two,
+        };
+        settings.connect_timeout = config.timeouts.connect;
+        settings.idle_timeout = config.pool.idle;
+        settings.max_idle = config.pool.max_idle;
+        let host = match config.host {
+            config::HostPolicy::Preserve => HostPolicy::Preserve,
+            config::HostPolicy::Rewrite => HostPolicy::Rewrite,
+        };
+        let policy = ForwardPolicy {
+            host,
+            via: config.forwarded.via,
+            x_forwarded: config.forwarded.x_forwarded,
+            forwarded: config.forwarded.forwarded,
+            tunnel_idle: config.timeouts.idle.unwrap_or(Duration::MAX),
+        };
+        Backend {
+            name: Arc::clone(&config.name),
+            host: config.address_host().to_ascii_lowercase().into(),
+            upstream: Upstream::new(settings, Arc::clone(clock)),
+            policy,
+            endpoint: Some(config.url.path()).filter(|path| *path != "/").map(Box::from),
+            announces_tools: AtomicBool::new(false),
+            metrics: telemetry.backend(&config.name),
+            config: Arc::clone(config),
+        }
+    }
+
+    /// Whether a request to this path speaks MCP. The old transport posts where its endpoint event said, which may be
+    /// anywhere, so every path that a session named is one too.
+    pub(super) fn is_endpoint(&self, path: &str) -> bool {
+        self.config.kind == BackendKind::Mcp && self.endpoint.as_deref().is_none_or(|endpoint| endpoint == path)
+    }
+
+    /// What it speaks, in the rules' word.
+    pub(super) fn kind(&self) -> rules::BackendKind {
+        match self.config.kind {
+            BackendKind::Mcp => rules::BackendKind::Mcp,
+            BackendKind::Http => rules::BackendKind::Http,
+        }
+    }
+
+    /// A tool of this backend.
+    pub(super) fn tool(&self, name: &str) -> ToolRef {
+        ToolRef { backend: Arc::clone(&self.name), tool: Arc::from(name) }
+    }
+
+    /// The path and query that an endpoint event names, seen from the path of its stream.
+    pub(super) fn endpoint_of(stream_path: &str, url: &str) -> String {
+        if let Some(target) = url.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some()) {
+            return target.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+        }
+        if url.starts_with('/') {
+            return url.to_owned();
+        }
+        let directory = stream_path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        format!("{directory}/{url}")
+    }
+}
+
+/// Everything on the path of a call.
+pub(super) struct Shared {
+    pub(super) config: Arc<Config>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) rules: arc_swap::ArcSwap<RuleSet>,
+    pub(super) telemetry: Arc<Telemetry>,
+    pub(super) random: Random,
+    pub(super) identifier: Identifier,
+    pub(super) backends: Vec<Arc<Backend>>,
+    pub(super) calls: CallLimit,
+    pub(super) inflight: Inflight,
+    pub(super) tasks: Tasks,
+    pub(super) streams: Arc<Streams>,
+    pub(super) lists: LastGood,
+    pub(super) notifier: Notifier,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("backends", &self.backends).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(parts: Parts) -> Shared {
+        let config = parts.config;
+        let backends =
+            config.backends.iter().map(|b| Arc::new(Backend::new(b, &parts.clock, &parts.telemetry))).collect();
+        Shared {
+            identifier: Identifier::new(config.identity.clone(), parts.key),
+            backends,
+            calls: CallLimit::new(config.limits.calls),
+            inflight: Inflight::default(),
+            tasks: Tasks::new(),
+            streams: Arc::default(),
+            lists: LastGood::new(),
+            notifier: Notifier::new(config.manifest.notify_interval),
+            rules: arc_swap::ArcSwap::from_pointee(parts.rules),
+            clock: parts.clock,
+            registry: parts.registry,
+            telemetry: parts.telemetry,
+            random: parts.random,
+            config,
+        }
+    }
+
+    /// The backend that a request goes to.
+    pub(super) fn backend_for(&self, host: Option<&str>, path: &str) -> Option<&Arc<Backend>> {
+        if let [only] = self.backends.as_slice()
+            && only.config.matching == config::Match::default()
+        {
+            return Some(only);
+        }
+        let chosen = self.config.backend_for(host, path)?;
+        self.backends.iter().find(|backend| backend.name == chosen.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_found_from_absolute_rooted_and_relative_addresses() {
+        for (stream, url, endpoint) in [
+            ("/sse", "/messages?sessionId=1", "/messages?sessionId=1"),
+            ("/a/sse", "messages?sessionId=1", "/a/messages?sessionId=1"),
+            ("/sse", "http://127.0.0.1:9000/m?s=1", "/m?s=1"),
+            ("/sse", "http://127.0.0.1:9000", "/"),
+        ] {
+            assert_eq!(Backend::endpoint_of(stream, url), endpoint);
+        }
+    }
+}

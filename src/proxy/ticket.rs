@@ -1,0 +1,209 @@
+//! One admitted call, from the gate to its judgement: recorded exactly once, or abandoned when dropped (DESIGN 4).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::effects;
+use super::facts::{self, Effect, Facts};
+use super::net::CallPermit;
+use super::observe::Head;
+use super::reading::Reading;
+use super::shared::{Backend, Shared};
+use crate::clock::Now;
+use crate::config::{Target, ToolSettings};
+use crate::health::{Call, Caller, Permit, ToolRef, View};
+use crate::rules::target::{self, TargetSource};
+use crate::rules::{self, Exchange, Finding, Kind, Verdict};
+use crate::telemetry::events::CallEnded;
+use crate::telemetry::{InFlight, Outcome, ToolMetrics};
+
+/// A call on its way.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    shared: Arc<Shared>,
+    backend: Arc<Backend>,
+    settings: Arc<ToolSettings>,
+    metrics: Arc<ToolMetrics>,
+    /// `None` once it is judged.
+    call: Option<Call>,
+    /// Raw JSON; looked into only when a call fails.
+    arguments: Bytes,
+    _in_flight: InFlight,
+    _place: CallPermit,
+}
+
+/// What is needed to open a ticket.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) shared: Arc<Shared>,
+    pub(super) backend: Arc<Backend>,
+    pub(super) caller: Arc<Caller>,
+    pub(super) at: ToolRef,
+    pub(super) settings: Arc<ToolSettings>,
+    pub(super) metrics: Arc<ToolMetrics>,
+    pub(super) started: Now,
+    pub(super) permit: Option<Permit>,
+    /// Raw JSON; empty if there are none.
+    pub(super) arguments: Bytes,
+    pub(super) place: CallPermit,
+}
+
+/// A call that has been judged, for the words to its caller.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) facts: Facts,
+    pub(super) verdict: Verdict,
+    tool: Arc<str>,
+    advice: Option<Arc<str>>,
+    user_action: Option<Arc<str>>,
+}
+
+impl Ticket {
+    pub(super) fn open(opening: Opening) -> Ticket {
+        let call = Call {
+            caller: opening.caller,
+            at: opening.at,
+            policy: Arc::clone(&opening.settings.policy),
+            started: opening.started,
+            permit: opening.permit,
+            target: None,
+            duration: None,
+        };
+        Ticket {
+            _in_flight: opening.backend.metrics.in_flight(),
+            shared: opening.shared,
+            backend: opening.backend,
+            settings: opening.settings,
+            metrics: opening.metrics,
+            call: Some(call),
+            arguments: opening.arguments,
+            _place: opening.place,
+        }
+    }
+
+    /// When the request began.
+    pub(super) fn started(&self) -> Now {
+        self.call.as_ref().map(|call| call.started).unwrap_or_default()
+    }
+
+    /// Judges what was read and records it.
+    pub(super) fn judge(mut self, reading: Reading) -> Judged {
+        let now = self.shared.clock.now();
+        let Some(mut call) = self.call.take() else { return Judged::nothing(&self.settings) };
+        let (caller, at) = (Arc::clone(&call.caller), call.at.clone());
+        let exchange = self.exchange(reading, &caller, &at, now);
+        call.target = exchange.targets.first().map(|host| Arc::from(host.as_str()));
+        let verdict = self.shared.rules.load().table(&caller).judge(&exchange);
+        self.record(call, &verdict, now);
+        let view = self.shared.registry.lookup(&caller, &at, now);
+        let facts = Facts::of_verdict(&verdict, &view, now);
+        let user_action = view.entry.as_ref().and_then(|entry| entry.user_action_hint.clone());
+        Judged { facts, verdict, tool: at.tool, advice: self.settings.policy.advice.clone(), user_action }
+    }
+
+    /// The call came to something that says nothing about the tool.
+    pub(super) fn neutral(mut self) {
+        if let Some(call) = self.call.take() {
+            let now = self.shared.clock.now();
+            self.record(call, &Verdict::NEUTRAL, now);
+        }
+    }
+
+    fn record(&self, call: Call, verdict: &Verdict, now: Now) {
+        self.count(&call, Outcome::from(verdict.kind), verdict.finding.as_ref());
+        let effects = self.shared.registry.record(call, verdict, now, &mut || (self.shared.random)());
+        effects::act(&self.shared, effects);
+    }
+
+    fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>) {
+        let duration = self.shared.clock.now().tick.since(call.started.tick);
+        // A success proves that the tool exists: from then on it has a name in the metrics.
+        let proven = (outcome == Outcome::Success).then(|| self.shared.telemetry.tool(&call.at.backend, &call.at.tool));
+        self.shared.telemetry.emit(CallEnded {
+            tool: proven.as_ref().unwrap_or(&self.metrics),
+            name: &call.at.tool,
+            outcome,
+            finding,
+            duration,
+            upstream: Some(duration),
+        });
+    }
+
+    fn targets(&self) -> Vec<String> {
+        let source = match &self.settings.target {
+            Target::Auto => TargetSource::Auto,
+            Target::Pointer(pointer) => TargetSource::Pointer(pointer.to_string()),
+            Target::Off => return Vec::new(),
+        };
+        serde_json::from_slice(&self.arguments).map(|arguments| target::hosts(&arguments, &source)).unwrap_or_default()
+    }
+
+    /// Whether a rule may have to look at the body that comes under this head.
+    pub(super) fn reads_body(&self, head: &Head) -> bool {
+        if !(head.status.is_success() || head.status.is_redirection()) {
+            return true;
+        }
+        let Some(call) = &self.call else { return false };
+        let rules = self.shared.rules.load();
+        let table = rules.table(&call.caller);
+        let exchange = self.exchange(Reading::of_http(head, String::new(), None), &call.caller, &call.at, call.started);
+        table.reads_success_body(&exchange)
+    }
+
+    fn exchange(&self, reading: Reading, caller: &Caller, at: &ToolRef, now: Now) -> Exchange {
+        // Only a failure asks for what costs something to find out.
+        let failed = !matches!(reading.answer, rules::Answer::Result { is_error: false, .. });
+        Exchange {
+            backend: Arc::clone(&at.backend),
+            tool: Arc::clone(&at.tool),
+            kind: self.backend.kind(),
+            now,
+            fault: reading.fault,
+            cancelled: false,
+            status: reading.status,
+            headers: reading.headers,
+            answer: reading.answer,
+            text: reading.text,
+            json: reading.json,
+            credentialed: caller.credential.is_some(),
+            targets: if failed { self.targets() } else { Vec::new() },
+            backend_host: Some(Arc::clone(&self.backend.host)),
+            listed: failed && self.shared.lists.lists(&at.backend, caller, &at.tool),
+            session_tool: self.settings.policy.session_tool,
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(call) = &self.call {
+            self.count(call, Outcome::Abandoned, None);
+        }
+    }
+}
+
+impl Judged {
+    fn nothing(settings: &ToolSettings) -> Judged {
+        let facts = Facts::of_verdict(&Verdict::NEUTRAL, &View::OK, Now::default());
+        let advice = settings.policy.advice.clone();
+        Judged { facts, verdict: Verdict::NEUTRAL, tool: Arc::from(""), advice, user_action: None }
+    }
+
+    /// What the model reads if the backend gave no valid answer.
+    pub(super) fn unreachable_words(&self, effect: Effect) -> String {
+        let words = self.facts.unreachable_words(&self.tool, effect);
+        facts::with_advice(words, self.advice.as_deref(), self.user_action.as_deref())
+    }
+
+    /// What the model reads in place of the backend's own refusal.
+    pub(super) fn failed_words(&self) -> String {
+        let words = self.facts.failed_words(&self.tool);
+        facts::with_advice(words, self.advice.as_deref(), self.user_action.as_deref())
+    }
+
+    /// Whether the rule wants the backend's 5xx or 429 in the result shape.
+    pub(super) fn wants_result(&self) -> bool {
+        self.verdict.kind != Kind::Success && self.verdict.finding.as_ref().is_some_and(|finding| finding.answer_as_result)
+    }
+}

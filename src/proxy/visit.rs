@@ -1,0 +1,116 @@
+//! One request on its way through the proxy: who sent it, where it goes, and how it is passed on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+
+use super::answer;
+use super::facts::Reason;
+use super::net::{Body, BodyObserver, ConnInfo, Fault, Observed, Passage, Side};
+use super::observe::{Expected, Head, Observer, Place};
+use super::shared::{Backend, Shared};
+use super::streams::Listener;
+use crate::clock::Now;
+use crate::health::Caller;
+use crate::mcp::Format;
+use crate::rules::TransportFault;
+
+/// A request and its circumstances.
+#[derive(Clone, Debug)]
+pub(super) struct Visit {
+    pub(super) shared: Arc<Shared>,
+    pub(super) backend: Arc<Backend>,
+    pub(super) caller: Arc<Caller>,
+    pub(super) conn: ConnInfo,
+    pub(super) started: Now,
+    /// The session that answers and cancellations are matched by: of the caller, or of the old transport's stream.
+    pub(super) session: Option<Arc<str>>,
+    /// Whether the request belongs to a stream of the old transport, by its address.
+    pub(super) old_transport: Option<Arc<str>>,
+}
+
+impl Visit {
+    /// Where answers to this request are matched.
+    pub(super) fn place(&self) -> Place {
+        Place { shared: Arc::clone(&self.shared), backend: Arc::clone(&self.backend), session: self.session.clone() }
+    }
+
+    /// Passes a request on as it came. `head_timeout` bounds the wait for the head of the answer, `None` for streams.
+    pub(super) async fn forward(&self, request: Request<Body>, head_timeout: Option<Duration>) -> Result<Response<Body>, Fault> {
+        let passage = Passage { policy: &self.backend.policy, conn: &self.conn, head_timeout };
+        self.backend.upstream.forward(request, passage).await
+    }
+
+    /// How long the head of an answer may take unless a tool says otherwise.
+    pub(super) fn head_timeout(&self) -> Option<Duration> {
+        Some(self.backend.config.timeouts.response)
+    }
+
+    /// Passes on what is not judged; what cannot be passed on is answered as a gateway does.
+    pub(super) async fn pass(&self, request: Request<Body>) -> Response<Body> {
+        match self.forward(request, self.head_timeout()).await {
+            Ok(response) => response,
+            Err(fault) => gateway_error(&fault),
+        }
+    }
+
+    /// An answer of an MCP backend with somebody reading along.
+    pub(super) fn observed(&self, response: Response<Body>, expected: Vec<Expected>, path: &str) -> Response<Body> {
+        let head = head_of(&response);
+        let observer = Observer::new(self.place(), head, expected, None, path);
+        observe(response, observer)
+    }
+
+    /// The same for a stream that stays open and may be told things.
+    pub(super) fn told(&self, response: Response<Body>, subscription: Option<&str>, wants_tools: bool, path: &str) -> Response<Body> {
+        let head = head_of(&response);
+        if head.format != Format::EventStream {
+            return observe(response, Observer::new(self.place(), head, Vec::new(), None, path));
+        }
+        let listener =
+            Listener { backend: Arc::clone(&self.backend.name), subscription: subscription.map(Box::from), wants_tools };
+        let (handle, words) = self.shared.streams.open(listener);
+        let observer = Observer::new(self.place(), head, Vec::new(), Some(handle), path);
+        let mut response = response.map(|body| Body::stream(Observed::new(body, observer).injecting(words)));
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        response
+    }
+}
+
+fn observe(mut response: Response<Body>, observer: Observer) -> Response<Body> {
+    if observer.adds() {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    response.map(|body| body.observed(observer))
+}
+
+/// What is known when the head of an answer has arrived.
+pub(super) fn head_of(response: &Response<Body>) -> Head {
+    let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    Head { status: response.status(), headers: response.headers().clone(), format: Format::of(content_type) }
+}
+
+/// A body that was held, with its trailers, as it came.
+pub(super) fn whole(bytes: Bytes, trailers: Option<HeaderMap>) -> Body {
+    match trailers {
+        None => Body::full(bytes),
+        Some(trailers) => {
+            let body = Full::new(bytes).map_err(|never| match never {});
+            Body::stream(body.with_trailers(std::future::ready(Some(Ok(trailers)))))
+        }
+    }
+}
+
+/// The answer of a gateway whose backend gave none, or whose dispatcher sent no complete request.
+pub(super) fn gateway_error(fault: &Fault) -> Response<Body> {
+    let (status, title) = match (fault.side, fault.kind) {
+        (Side::Downstream, TransportFault::Timeout) => (StatusCode::REQUEST_TIMEOUT, "request body timed out"),
+        (Side::Downstream, _) => (StatusCode::BAD_REQUEST, "request broke off"),
+        (Side::Upstream, TransportFault::Timeout) => (StatusCode::GATEWAY_TIMEOUT, "backend timed out"),
+        (Side::Upstream, _) => (StatusCode::BAD_GATEWAY, "backend unreachable"),
+    };
+    answer::problem(status, title, fault.to_string(), Reason::Unreachable)
+}

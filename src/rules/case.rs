@@ -1,0 +1,248 @@
+//! Cases: finished calls written down as one JSON object each, for `toolvane classify` and for tests. Two forms are read,
+//! that of an HTTP API (`request`, `response` or `transport`) and that of an MCP server (`server`, `tool`, `arguments`,
+//! `wire`, `exchange`, `transport`). Unknown members are ignored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::derive::default_scope;
+use super::exchange::{Answer, BackendKind, Exchange, Fault};
+use super::target::{TargetSource, hosts};
+use super::verdict::{Kind, Verdict};
+use super::vocabulary::{Classification, HealthAction, Scope, TransportFault};
+use crate::clock::Now;
+use crate::mcp::Format;
+use crate::mcp::answer::{EXCERPT_LIMIT, Reader, Seen, Trouble};
+
+/// A case as it was read.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its id, copied into the decision.
+    pub id: Value,
+    /// The call.
+    pub exchange: Exchange,
+}
+
+/// Why a line is no case.
+#[derive(Debug, thiserror::Error)]
+pub enum BadCase {
+    /// Not JSON, or a member of the wrong type.
+    #[error("not a case: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Nothing to judge.
+    #[error("a case needs one of `response`, `exchange` and `transport`")]
+    Empty,
+    /// A transport kind that is not known.
+    #[error("the transport kind `{0}` is not known")]
+    Kind(String),
+}
+
+/// The judgement on one case, in the form in which `toolvane classify` writes it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// The case's own id.
+    pub id: Value,
+    /// The rule that matched, if one did.
+    pub rule: Option<Arc<str>>,
+    /// `None` where rules cannot decide.
+    pub classification: Option<Classification>,
+    /// The kind of failure.
+    pub signature: Option<Arc<str>>,
+    /// Where the effect would be written by default.
+    pub scope: Option<Scope>,
+    /// How the failure is named to the caller.
+    pub dispatch_code: Option<super::DispatchCode>,
+    /// The answer's own hint, in whole seconds, rounded up.
+    pub retry_after_seconds: Option<u64>,
+    /// What the rule does to the status at once.
+    pub health_action: HealthAction,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    service: Option<Arc<str>>,
+    #[serde(default)]
+    server: Option<Arc<str>>,
+    #[serde(default)]
+    tool: Option<Arc<str>>,
+    #[serde(default)]
+    arguments: Value,
+    #[serde(default)]
+    request: Option<RawRequest>,
+    #[serde(default)]
+    response: Option<RawAnswer>,
+    #[serde(default)]
+    exchange: Option<RawAnswer>,
+    #[serde(default)]
+    transport: Option<RawTransport>,
+}
+
+#[derive(Deserialize)]
+struct RawRequest {
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+#[derive(Default, Deserialize)]
+struct RawAnswer {
+    #[serde(default)]
+    status: Option<u16>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    body: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawTransport {
+    kind: String,
+    #[serde(default)]
+    detail: Option<String>,
+    #[serde(default)]
+    stderr_tail: Option<String>,
+}
+
+/// Reads one case; `now` stands in for the time of receipt.
+///
+/// # Errors
+/// If the line is no JSON object of one of the two forms.
+pub fn read(line: &str, now: Now) -> Result<Case, BadCase> {
+    let raw: Raw = serde_json::from_str(line)?;
+    if raw.response.is_none() && raw.exchange.is_none() && raw.transport.is_none() {
+        return Err(BadCase::Empty);
+    }
+    let is_mcp = raw.response.is_none() && (raw.exchange.is_some() || raw.server.is_some());
+    let answer = raw.response.or(raw.exchange).unwrap_or_default();
+    let body = answer.body.unwrap_or_default();
+    let mut exchange = Exchange {
+        backend: raw.service.or(raw.server).unwrap_or_default(),
+        tool: raw.tool.unwrap_or_default(),
+        kind: if is_mcp || is_json_rpc(&body) { BackendKind::Mcp } else { BackendKind::Http },
+        now,
+        status: answer.status,
+        headers: header_map(&answer.headers),
+        credentialed: raw.request.is_some_and(|request| has_credential(&request.headers)),
+        targets: hosts(&raw.arguments, &TargetSource::Auto),
+        ..Exchange::default()
+    };
+    match exchange.kind {
+        BackendKind::Http => exchange.take_body(body),
+        BackendKind::Mcp => take_messages(&mut exchange, &body, raw.transport.is_some()),
+    }
+    if let Some(transport) = raw.transport.filter(|_| exchange.answer == Answer::None) {
+        take_fault(&mut exchange, transport)?;
+    }
+    Ok(Case { id: raw.id, exchange })
+}
+
+impl Case {
+    /// The line that says what was decided.
+    pub fn decision(&self, verdict: &Verdict) -> Decision {
+        let finding = verdict.finding.as_ref();
+        let classification = match (verdict.kind, finding.map(|finding| finding.classification)) {
+            (Kind::Success, None) => Some(Classification::Working),
+            (_, Some(Classification::Unclear) | None) => None,
+            (_, known) => known,
+        };
+        Decision {
+            id: self.id.clone(),
+            rule: finding.map(|finding| finding.rule.clone()),
+            classification,
+            signature: finding.map(|finding| finding.signature.clone()),
+            scope: finding
+                .filter(|finding| finding.classification != Classification::Working)
+                .map(|finding| default_scope(finding, self.exchange.session_tool)),
+            dispatch_code: finding
+                .filter(|finding| finding.classification != Classification::Working)
+                .map(|finding| finding.dispatch_code),
+            retry_after_seconds: finding
+                .and_then(|finding| finding.hint)
+                .map(|hint| hint.as_secs() + u64::from(hint.subsec_nanos() > 0)),
+            health_action: finding.map(|finding| finding.health_action).unwrap_or_default(),
+        }
+    }
+}
+
+fn is_json_rpc(body: &str) -> bool {
+    let message: Option<Value> = if body.starts_with('{') { serde_json::from_str(body).ok() } else { None };
+    message.is_some_and(|message| message.get("jsonrpc").is_some())
+}
+
+fn header_map(fields: &BTreeMap<String, String>) -> HeaderMap {
+    let valid = |(name, value): (&String, &String)| {
+        Some((HeaderName::try_from(name.as_str()).ok()?, HeaderValue::from_str(value).ok()?))
+    };
+    fields.iter().filter_map(valid).collect()
+}
+
+fn has_credential(fields: &BTreeMap<String, String>) -> bool {
+    fields.keys().any(|name| name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("x-api-key"))
+}
+
+/// The messages of an MCP body: of an HTTP answer by its content type, of a child process one a line.
+fn take_messages(exchange: &mut Exchange, body: &str, broke_off: bool) {
+    let seen = match exchange.status {
+        Some(_) => messages(Format::of(exchange.header("content-type")), body, broke_off),
+        None => body.lines().flat_map(|line| messages(Format::Json, line, false)).collect(),
+    };
+    let mut trouble: Option<&Trouble> = None;
+    for item in &seen {
+        match item {
+            Seen::Answer(answer) => {
+                exchange.take_answer(answer);
+                return;
+            }
+            Seen::Trouble(found) => trouble = Some(found),
+            _ => {}
+        }
+    }
+    match trouble {
+        Some(trouble) if exchange.status.is_some() && !broke_off => exchange.take_trouble(trouble),
+        _ => {}
+    }
+}
+
+fn messages(format: Format, body: &str, broke_off: bool) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    let mut reader = Reader::new(format, EXCERPT_LIMIT);
+    reader.push(body.as_bytes(), |item| seen.push(item));
+    if !broke_off {
+        reader.finish(|item| seen.push(item));
+    }
+    seen
+}
+
+fn take_fault(exchange: &mut Exchange, transport: RawTransport) -> Result<(), BadCase> {
+    use TransportFault as F;
+    let kind = match transport.kind.as_str() {
+        "client_cancelled" => {
+            exchange.cancelled = true;
+            return Ok(());
+        }
+        "connect_refused" | "connect_failed" | "network_unreachable" => F::ConnectRefused,
+        "connect_timeout" | "read_timeout" | "timeout" => F::Timeout,
+        "connection_reset" | "closed_before_headers" | "reset_before_headers" => F::Reset,
+        "dns_failure" => F::Dns,
+        "tls_error" | "tls_failure" => F::Tls,
+        "body_truncated" | "closed_mid_body" | "reset_mid_body" => F::BodyTruncated,
+        "sse_ended_without_response" => F::StreamEnded,
+        "child_exited" | "spawn_failed" => F::ChildExited,
+        "invalid_http" => F::Protocol,
+        _ => return Err(BadCase::Kind(transport.kind)),
+    };
+    let mut detail = transport.detail.unwrap_or_default();
+    if let Some(tail) = transport.stderr_tail {
+        detail.push('\n');
+        detail.push_str(&tail);
+    }
+    exchange.fault = Some(Fault { kind, detail });
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! One finished call as the rules see it: what was asked, how it ended, and what the answer said.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::vocabulary::TransportFault;
+use crate::clock::Now;
+
+/// Bound of a failure's text unless the configuration says otherwise, in bytes: head and tail of one half each.
+pub const TEXT_BOUND: usize = 64 * 1024;
+
+/// Up to which size, in bytes, an answer's body is parsed as JSON for the rules that look into it.
+pub const JSON_BOUND: usize = 256 * 1024;
+
+/// What a backend speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    /// The Model Context Protocol.
+    #[default]
+    Mcp,
+    /// Plain HTTP routes.
+    Http,
+}
+
+/// A finished call, ready to be judged. Everything is optional but what is known of every call.
+#[derive(Clone, Debug, Default)]
+pub struct Exchange {
+    /// The backend's name in the configuration.
+    pub backend: Arc<str>,
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// What the backend speaks.
+    pub kind: BackendKind,
+    /// Both clocks at the end of the call; dates in hints are read against it where the answer has no `Date`.
+    pub now: Now,
+    /// Why no complete answer arrived, if none did.
+    pub fault: Option<Fault>,
+    /// The call was cancelled by its caller: nobody's fault.
+    pub cancelled: bool,
+    /// The HTTP status, where there was an HTTP answer. `None` on stdio.
+    pub status: Option<u16>,
+    /// Header fields of the answer, with trailers such as `grpc-status` folded in.
+    pub headers: HeaderMap,
+    /// What the MCP answer for the call's id was.
+    pub answer: Answer,
+    /// The text of a failure within [`TEXT_BOUND`]: the content of an `isError` result, or the body of an HTTP answer
+    /// that is no success. May stay empty for a success.
+    pub text: String,
+    /// The body of an HTTP answer as JSON, where it is JSON within [`JSON_BOUND`].
+    pub json: Option<Value>,
+    /// Whether the call carried a credential of its caller.
+    pub credentialed: bool,
+    /// Hosts named in the call's arguments (see [`super::target`]), lower case.
+    pub targets: Vec<String>,
+    /// The backend's own host, lower case, where it has one.
+    pub backend_host: Option<Arc<str>>,
+    /// Whether the tool stands in the last good `tools/list`.
+    pub listed: bool,
+    /// Whether the tool matches `session_tools`.
+    pub session_tool: bool,
+}
+
+/// Why no complete answer arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The kind of fault.
+    pub kind: TransportFault,
+    /// What the client library said of it; matched as text.
+    pub detail: String,
+}
+
+/// The MCP answer to the call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Answer {
+    /// None was read: an HTTP tool, an HTTP error without a JSON-RPC body, or a broken answer.
+    #[default]
+    None,
+    /// A result.
+    Result {
+        /// `isError`.
+        is_error: bool,
+        /// `resultType`, where the server is of the era that has it.
+        result_type: Option<String>,
+        /// The result only says that a task was started; its terminal state is judged instead.
+        task_started: bool,
+        /// `structuredContent`, where it is within [`JSON_BOUND`].
+        structured: Option<Value>,
+    },
+    /// A JSON-RPC error.
+    Error {
+        /// Its code.
+        code: i64,
+        /// Its message.
+        message: String,
+        /// Its `data`, where that is within [`JSON_BOUND`].
+        data: Option<Value>,
+    },
+}
+
+impl Exchange {
+    /// The JSON-RPC error code, if the answer is an error.
+    pub fn rpc_code(&self) -> Option<i64> {
+        match self.answer {
+            Answer::Error { code, .. } => Some(code),
+            _ => None,
+        }
+    }
+
+    /// `isError` of the result, if the answer is a result.
+    pub fn is_error(&self) -> Option<bool> {
+        match self.answer {
+            Answer::Result { is_error, .. } => Some(is_error),
+            _ => None,
+        }
+    }
+
+    /// The value of a header field as text, the first one where there are several.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|v| v.to_str().ok())
+    }
+
+    /// The media type of the answer, without parameters; empty if none is given.
+    pub fn content_type(&self) -> &str {
+        self.header("content-type").and_then(|v| v.split(';').next()).unwrap_or("").trim()
+    }
+
+    /// Whether the call succeeded by structure alone (DESIGN 4): an MCP result without `isError`, or a 2xx or 3xx of an
+    /// HTTP tool. Text is not looked at.
+    pub fn succeeded(&self) -> bool {
+        if self.fault.is_some() || self.cancelled {
+            return false;
+        }
+        match (self.kind, &self.answer) {
+            (_, Answer::Result { is_error, .. }) => !is_error,
+            (_, Answer::Error { .. }) | (BackendKind::Mcp, Answer::None) => false,
+            (BackendKind::Http, Answer::None) => self.status.is_some_and(|s| (100..400).contains(&s)),
+        }
+    }
+}

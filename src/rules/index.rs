@@ -1,0 +1,95 @@
+//! Which rules are in question at all: by status, JSON-RPC code, kind of ending and needles seen, as sets of rule numbers.
+
+use std::collections::HashMap;
+
+use super::bits::Bits;
+use super::exchange::Exchange;
+use super::facts::Facts;
+use super::matcher::{Built, Matcher};
+use super::rule::When;
+
+/// The index of one table. It only ever leaves out rules that cannot match; the clauses themselves decide.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    by_status: Vec<Bits>,
+    without_status: Bits,
+    by_rpc_code: HashMap<i64, Bits>,
+    other_rpc_code: Bits,
+    with_fault: Bits,
+    without_fault: Bits,
+    success: Bits,
+    without_needles: Bits,
+    by_needle: Vec<Vec<usize>>,
+}
+
+/// One more than the largest status that HTTP messages can carry.
+const STATUS_MAX: u16 = 1000;
+
+impl Index {
+    /// Sorts the rules of a table.
+    pub(crate) fn new(matchers: &[Matcher], needle_count: usize) -> Index {
+        let all = |wanted: &dyn Fn(&Matcher) -> bool| {
+            let mut bits = Bits::empty(matchers.len());
+            (0..).zip(matchers).filter(|(_, m)| wanted(m)).for_each(|(at, _)| bits.insert(at));
+            bits
+        };
+        let mut by_needle = vec![Vec::new(); needle_count];
+        for (at, matcher) in matchers.iter().enumerate() {
+            for needle in matcher.needles.iter().flatten() {
+                if let Some(rules) = by_needle.get_mut(*needle) {
+                    rules.push(at);
+                }
+            }
+        }
+        let codes = matchers.iter().flat_map(|m| m.when.rpc_code.iter().flatten().copied());
+        Index {
+            by_status: (0..STATUS_MAX).map(|status| all(&|m| takes_status(&m.when, status))).collect(),
+            without_status: all(&|m| m.when.status.is_none() && m.when.status_range.is_none()),
+            by_rpc_code: codes
+                .map(|code| (code, all(&|m| m.when.rpc_code.as_ref().is_none_or(|set| set.contains(&code)))))
+                .collect(),
+            other_rpc_code: all(&|m| m.when.rpc_code.is_none()),
+            with_fault: all(&|m| m.when.faults.as_ref().is_none_or(|f| !f.transport.is_empty())),
+            without_fault: all(&|m| m.when.faults.as_ref().is_none_or(|f| f.any_tool_error)),
+            success: all(&|m| m.when.names_success()),
+            without_needles: all(&|m| m.needles.is_none()),
+            by_needle,
+        }
+    }
+
+    /// The rules in question for a success, which must name one.
+    pub(crate) fn for_success(&self, exchange: &Exchange) -> Bits {
+        let mut rules = self.success.clone();
+        self.narrow(exchange, &mut rules);
+        rules
+    }
+
+    /// The rules in question for anything else. Reads the text of the failure once.
+    pub(crate) fn for_failure(&self, facts: &Facts<'_>, built: &Built) -> Bits {
+        let mut rules = if facts.exchange.fault.is_some() { self.with_fault.clone() } else { self.without_fault.clone() };
+        self.narrow(facts.exchange, &mut rules);
+        let mut by_text = self.without_needles.clone();
+        for needle in built.needles(facts).iter() {
+            self.by_needle.get(needle).into_iter().flatten().for_each(|rule| by_text.insert(*rule));
+        }
+        rules.keep(&by_text);
+        rules
+    }
+
+    /// Whether any rule asks about successes.
+    pub(crate) fn asks_about_success(&self) -> bool {
+        self.success.iter().next().is_some()
+    }
+
+    fn narrow(&self, exchange: &Exchange, rules: &mut Bits) {
+        let by_status = exchange.status.and_then(|status| self.by_status.get(usize::from(status)));
+        rules.keep(by_status.unwrap_or(&self.without_status));
+        let by_code = exchange.rpc_code().and_then(|code| self.by_rpc_code.get(&code));
+        rules.keep(by_code.unwrap_or(&self.other_rpc_code));
+    }
+}
+
+fn takes_status(when: &When, status: u16) -> bool {
+    when.status.as_ref().is_none_or(|set| set.contains(&status))
+        && when.status_range.is_none_or(|(from, to)| (from..=to).contains(&status))
+}

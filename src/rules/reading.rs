@@ -1,0 +1,114 @@
+//! Fills an [`Exchange`] from what was read of an answer: MCP messages, what stands in their place, bodies of HTTP tools.
+
+use serde_json::Value;
+
+use super::exchange::{Answer, Exchange, Fault, JSON_BOUND, TEXT_BOUND};
+use super::text::bounded;
+use super::vocabulary::TransportFault;
+use crate::mcp::Excerpt;
+use crate::mcp::answer::{self, Kind, ResultType, TaskEnd, Trouble, TroubleKind};
+
+impl Exchange {
+    /// Takes the JSON-RPC response to the call. The text of a success is left out: nothing reads it.
+    pub fn take_answer(&mut self, answer: &answer::Answer) {
+        match &answer.kind {
+            Kind::Error(error) => {
+                let mut message = whole(&answer.text);
+                let data = message.as_mut().and_then(|message| taken(message, "/error/data"));
+                let said = message.as_ref().and_then(|message| message.pointer("/error/message")?.as_str());
+                self.answer = Answer::Error {
+                    code: error.code.unwrap_or_default(),
+                    message: said.unwrap_or(&error.message).to_owned(),
+                    data,
+                };
+                self.text = if message.is_some() { String::new() } else { answer.text.text().into_owned() };
+            }
+            Kind::Result(outcome) => self.take_result(outcome, &answer.text),
+        }
+    }
+
+    /// Takes what arrived in place of an MCP message. A status that is no success speaks for itself; on any other the
+    /// answer was broken.
+    pub fn take_trouble(&mut self, trouble: &Trouble) {
+        self.take_body(trouble.text.text().into_owned());
+        let broken = self.status.is_none_or(|status| (200..300).contains(&status));
+        if broken && self.fault.is_none() {
+            let detail = match trouble.kind {
+                TroubleKind::ContentType => "the answer is neither JSON nor an event stream",
+                TroubleKind::Empty => "the answer is empty",
+                TroubleKind::NotJson => "the answer is not JSON",
+                TroubleKind::Truncated => "the answer breaks off",
+                TroubleKind::NotJsonRpc => "the answer is no JSON-RPC message",
+            };
+            self.fault = Some(Fault { kind: TransportFault::Protocol, detail: detail.to_owned() });
+        }
+    }
+
+    /// Takes the body of an HTTP answer, cut to [`TEXT_BOUND`]; as JSON too where it is JSON within [`JSON_BOUND`].
+    pub fn take_body(&mut self, body: String) {
+        let trimmed = body.trim_start();
+        let may_be_json = trimmed.starts_with(['{', '[']) && body.len() <= JSON_BOUND;
+        self.json = if may_be_json { serde_json::from_str(trimmed).ok() } else { None };
+        self.text = if body.len() <= TEXT_BOUND { body } else { bounded(&body, TEXT_BOUND).into_owned() };
+    }
+
+    fn take_result(&mut self, outcome: &answer::Outcome, text: &Excerpt) {
+        let ended = outcome.task.as_ref().and_then(|task| task.end.as_ref());
+        if let Some(TaskEnd::Error(error)) = ended {
+            let (code, message) = (error.code.unwrap_or_default(), error.message.clone());
+            self.answer = Answer::Error { code, message, data: None };
+            return;
+        }
+        let is_error = outcome.is_error || matches!(ended, Some(TaskEnd::Result { is_error: true }));
+        let mut message = if is_error { whole(text) } else { None };
+        self.text = match (&message, is_error) {
+            (Some(message), _) => content_text(message),
+            (None, true) => text.text().into_owned(),
+            (None, false) => String::new(),
+        };
+        self.answer = Answer::Result {
+            is_error,
+            result_type: name_of(outcome.result_type),
+            task_started: outcome.task.is_some() && ended.is_none(),
+            structured: message.as_mut().and_then(|message| taken(message, "/result/structuredContent")),
+        };
+    }
+}
+
+fn name_of(result_type: ResultType) -> Option<String> {
+    let name = match result_type {
+        ResultType::Absent => return None,
+        ResultType::Complete => "complete",
+        ResultType::InputRequired => "input_required",
+        ResultType::Task => "task",
+        ResultType::Other => "other",
+    };
+    Some(name.to_owned())
+}
+
+fn whole(text: &Excerpt) -> Option<Value> {
+    text.whole().filter(|bytes| bytes.len() <= JSON_BOUND).and_then(|bytes| serde_json::from_slice(bytes).ok())
+}
+
+fn taken(message: &mut Value, pointer: &str) -> Option<Value> {
+    message.pointer_mut(pointer).map(Value::take).filter(|value| !value.is_null())
+}
+
+/// The text blocks of a result, one after the other; of a result without any, the message itself.
+fn content_text(message: &Value) -> String {
+    let blocks = ["/result/content", "/result/result/content", "/params/result/content"]
+        .iter()
+        .find_map(|pointer| message.pointer(pointer)?.as_array());
+    let mut text = String::new();
+    for block in blocks.into_iter().flatten() {
+        let part = block.get("text").or_else(|| block.pointer("/resource/text")).and_then(Value::as_str);
+        if let Some(part) = part {
+            text.push_str(part);
+            text.push('\n');
+        }
+    }
+    match bounded(&text, TEXT_BOUND) {
+        std::borrow::Cow::Borrowed(_) => text,
+        std::borrow::Cow::Owned(cut) => cut,
+    }
+}

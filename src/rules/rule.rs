@@ -1,0 +1,169 @@
+//! One rule in its valid form: what it asks of an exchange and what it says when all of that holds (DESIGN 6).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderName;
+use regex::Regex;
+
+use super::exchange::BackendKind;
+use super::vocabulary::{Classification, DispatchCode, HealthAction, Scope, TransportFault};
+use crate::glob::Glob;
+
+/// The id of the last rule of every table; new rules of a layer go right before it.
+pub const FALLBACK: &str = "fallback";
+
+/// A rule that can be relied on.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Unique within a table.
+    pub id: Arc<str>,
+    /// What must hold.
+    pub when: When,
+    /// What is then said.
+    pub then: Then,
+    /// Automatic maintenance must not touch it.
+    pub locked: bool,
+    /// Exchanges that must, or must not, match.
+    pub tests: Vec<RuleTest>,
+}
+
+/// What a matching rule says.
+#[derive(Clone, Debug)]
+pub struct Then {
+    /// Short stable name of this kind of failure, at most 64 characters.
+    pub signature: Arc<str>,
+    /// What it says about the tool.
+    pub classification: Classification,
+    /// Where the cooldown comes from.
+    pub cooldown: Cooldown,
+    /// How far a hint may reach for this rule; the table's bound otherwise.
+    pub hint_max: Option<Duration>,
+    /// What it does to the status at once.
+    pub health_action: HealthAction,
+    /// Goes before the default scopes of DESIGN 5.
+    pub scope: Option<Scope>,
+    /// Goes before the derived code.
+    pub dispatch_code: Option<DispatchCode>,
+    /// The answer is the protocol's, not the tool's: it neither trips nor clears, whatever the classification.
+    pub neutral: bool,
+    /// A 5xx or 429 of a `tools/call` is to be answered in the result shape.
+    pub answer_as_result: bool,
+    /// Shown in history.
+    pub note: Option<Arc<str>>,
+}
+
+/// Where a rule's cooldown comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Cooldown {
+    /// The classification's own (DESIGN 7).
+    #[default]
+    Default,
+    /// Stated by the rule.
+    Fixed(Duration),
+    /// The answer's own hint, whatever its status.
+    Hint,
+    /// The value of a header field: seconds, a date, or a duration.
+    Header(HeaderName),
+}
+
+/// What a rule asks. Fields are ANDed, the values of one field are ORed; without any field it matches everything.
+#[derive(Clone, Debug, Default)]
+pub struct When {
+    /// `httpStatus`.
+    pub status: Option<BTreeSet<u16>>,
+    /// `httpStatusRange`, inclusive.
+    pub status_range: Option<(u16, u16)>,
+    /// `exceptionType`.
+    pub faults: Option<Faults>,
+    /// `kind`: what the backend speaks.
+    pub kind: Option<BackendKind>,
+    /// `tool`.
+    pub tool: Option<Vec<Glob>>,
+    /// `backend`.
+    pub backend: Option<Vec<Glob>>,
+    /// `mcpError`: `isError` of an MCP result.
+    pub mcp_error: Option<bool>,
+    /// `rpcCode`.
+    pub rpc_code: Option<BTreeSet<i64>>,
+    /// `target`: whether the failing host is one that the arguments name.
+    pub target: Option<bool>,
+    /// `header`: each must be there with a value that fits.
+    pub headers: Vec<(HeaderName, Want)>,
+    /// `contentType`: the media type, without parameters; lower case.
+    pub content_type: Option<Vec<Glob>>,
+    /// `json`: pointers into the body, `structuredContent` or the error's `data`; each must lead to a value that fits.
+    pub json: Vec<(Box<str>, Want)>,
+    /// `errorCode` in the normal form of codes, `*` and `?` kept.
+    pub codes: Option<Vec<Glob>>,
+    /// `bodyContains`, folded.
+    pub contains: Option<Vec<Box<str>>>,
+    /// `bodyRegex`.
+    pub regex: Option<Vec<Regex>>,
+    /// `not`: none of its fields may hold.
+    pub not: Option<Box<When>>,
+}
+
+/// What is asked of a value that may be absent.
+#[derive(Clone, Debug)]
+pub enum Want {
+    /// Present, whatever it is.
+    Present,
+    /// Fits one of the globs, which are lower case; the value's case is ignored.
+    Like(Vec<Glob>),
+}
+
+impl Want {
+    /// Whether `value` is what is wanted.
+    pub fn fits(&self, value: &str) -> bool {
+        match self {
+            Want::Present => true,
+            Want::Like(globs) => {
+                let value = value.to_lowercase();
+                globs.iter().any(|glob| glob.matches(&value))
+            }
+        }
+    }
+}
+
+/// The values of `exceptionType`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Transport faults.
+    pub transport: BTreeSet<TransportFault>,
+    /// Any error that came as an answer: what a tool's own exception class stands for.
+    pub any_tool_error: bool,
+}
+
+/// One entry of a rule's `tests`.
+#[derive(Clone, Debug)]
+pub struct RuleTest {
+    /// What is judged, in the form of a case (see [`super::case`]).
+    pub exchange: super::exchange::Exchange,
+    /// Whether the rule's own clauses must hold for it.
+    pub expect_match: bool,
+}
+
+impl When {
+    /// Whether the rule speaks of successful answers: it names a 2xx or 3xx status, or `mcpError: false`. Only such
+    /// rules are asked about a success (DESIGN 4, "no rule says otherwise").
+    pub fn names_success(&self) -> bool {
+        let status = self.status.as_ref().is_some_and(|set| set.range(100..400).next().is_some());
+        let range = self.status_range.is_some_and(|(from, to)| from < 400 && to >= 100);
+        self.mcp_error == Some(false) || status || (range && self.status.is_none())
+    }
+
+    /// Whether any field reads the text of the answer.
+    pub fn reads_text(&self) -> bool {
+        self.contains.is_some() || self.regex.is_some() || self.not.as_ref().is_some_and(|not| not.reads_text())
+    }
+
+    /// Whether any field reads the body of the answer in some form.
+    pub fn reads_body(&self) -> bool {
+        self.reads_text()
+            || !self.json.is_empty()
+            || self.codes.is_some()
+            || self.not.as_ref().is_some_and(|not| not.reads_body())
+    }
+}

@@ -1,0 +1,122 @@
+//! A failure's text in bounded memory, and the folded form in which rules look at it.
+
+use std::borrow::Cow;
+
+/// What stands between head and tail of a text that was too long; no needle matches across it.
+const GAP: &str = "\n\u{2026}\n";
+
+/// Collects the text of a failure: the first half of the bound and the last half, whatever the chunks were.
+#[derive(Clone, Debug)]
+pub struct TextCollector {
+    half: usize,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    skipped: bool,
+}
+
+impl TextCollector {
+    /// Keeps at most `bound` bytes in the end (`limits.failure_text`, 64 KiB by default).
+    pub fn new(bound: usize) -> TextCollector {
+        TextCollector { half: bound / 2, head: Vec::new(), tail: Vec::new(), skipped: false }
+    }
+
+    /// Takes the next bytes. Memory stays within twice the bound.
+    pub fn push(&mut self, chunk: &[u8]) {
+        let to_head = (self.half - self.head.len()).min(chunk.len());
+        let (first, rest) = chunk.split_at(to_head);
+        self.head.extend_from_slice(first);
+        for piece in rest.chunks(self.half.max(1)) {
+            self.tail.extend_from_slice(piece);
+            if self.tail.len() > self.half.saturating_mul(2) {
+                self.shorten_tail();
+            }
+        }
+    }
+
+    /// The text; bytes that are no UTF-8 are replaced.
+    pub fn finish(mut self) -> String {
+        self.shorten_tail();
+        if !self.skipped {
+            self.head.append(&mut self.tail);
+            return into_text(self.head);
+        }
+        let mut text = into_text(self.head);
+        text.push_str(GAP);
+        text.push_str(&String::from_utf8_lossy(&self.tail));
+        text
+    }
+
+    fn shorten_tail(&mut self) {
+        let surplus = self.tail.len().saturating_sub(self.half);
+        if surplus > 0 {
+            self.tail.drain(..surplus);
+            self.skipped = true;
+        }
+    }
+}
+
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+}
+
+/// A whole text cut to `bound` bytes as [`TextCollector`] would.
+pub fn bounded(text: &str, bound: usize) -> Cow<'_, str> {
+    if text.len() <= bound {
+        return Cow::Borrowed(text);
+    }
+    let mut collector = TextCollector::new(bound);
+    collector.push(text.as_bytes());
+    Cow::Owned(collector.finish())
+}
+
+/// The form in which needles and text meet: lower case, typographic apostrophes made plain.
+pub(crate) fn fold(text: &str) -> String {
+    let lower = text.to_lowercase();
+    if lower.is_ascii() { lower } else { lower.replace(['\u{2019}', '\u{2018}'], "'") }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_text_within_the_bound_stays_whole() {
+        assert_eq!(bounded("short", 10), "short");
+    }
+
+    #[test]
+    fn of_a_long_text_head_and_tail_remain() {
+        let long = format!("begin{}end", "x".repeat(100));
+        let kept = bounded(&long, 12);
+        assert!(kept.starts_with("beginx") && kept.ends_with("xxxend"), "{kept}");
+    }
+
+    proptest! {
+        #[test]
+        fn chunk_boundaries_change_nothing(text in "\\PC{0,200}", bound in 0usize..120, cuts in prop::collection::vec(0usize..200, 0..6)) {
+            let bytes = text.as_bytes();
+            let mut whole = TextCollector::new(bound);
+            whole.push(bytes);
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let mut pieces = TextCollector::new(bound);
+            let mut from = 0;
+            for to in cuts.into_iter().chain([bytes.len()]) {
+                pieces.push(&bytes[from..to]);
+                from = to;
+            }
+            prop_assert_eq!(whole.finish(), pieces.finish());
+        }
+
+        #[test]
+        fn memory_stays_bounded(chunk in 0usize..5_000, times in 0usize..20, bound in 0usize..1_000) {
+            let mut collector = TextCollector::new(bound);
+            for _ in 0..times {
+                collector.push(&vec![b'a'; chunk]);
+                prop_assert!(collector.head.len() + collector.tail.len() <= 2 * bound + 2);
+            }
+        }
+    }
+}

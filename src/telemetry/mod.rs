@@ -1,0 +1,150 @@
+//! What toolvane tells its operator (DESIGN 16): Prometheus metrics and logs.
+//!
+//! - `events`: one struct per thing that happens; emitting it writes the log line *and* the metric, so they cannot drift.
+//! - `tool`: the handles of one tool, resolved once, so that the path of a call looks up no label.
+//! - `metrics`: every family, its name and help. `labels`: which labels exist, and what bounds them.
+//! - `sample`: state that is read when somebody scrapes (tools, cooldowns, store) rather than kept twice.
+//! - `exposition`: text, OpenMetrics or protobuf, as the scraper asks. `process`: CPU, memory, descriptors.
+//! - `logs`: JSON or text, filtered, with names from outside made harmless.
+//!
+//! Labels are bounded: backends come from the configuration, tools and signatures are capped with `other`, everything else
+//! is a closed set. Users and sessions are never labels.
+
+pub mod events;
+mod exposition;
+mod labels;
+pub mod logs;
+mod metrics;
+mod process;
+mod sample;
+mod tool;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prometheus::registry::Registry;
+
+pub use events::Event;
+pub use exposition::Rendered;
+pub use labels::{ListResult, Outcome, Reason, RequestKind, TrialResult, Unjudged};
+pub use metrics::Connections;
+pub use sample::{Sample, ToolState};
+pub use tool::{BackendMetrics, InFlight, ToolMetrics};
+
+use labels::OTHER;
+use metrics::Metrics;
+use sample::SampleCollector;
+
+/// What build information and bounds the metrics start from.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The version of the program.
+    pub version: String,
+    /// The revision it was built from, `unknown` if that was not recorded.
+    pub revision: String,
+    /// Most tools that get a label of their own, over all backends (`metrics.tools_max`, 500); the rest share `other`.
+    pub tools_max: usize,
+}
+
+/// The metrics of the process. One per process, shared by reference.
+pub struct Telemetry {
+    metrics: Arc<Metrics>,
+    registry: Registry,
+    sample: Arc<SampleCollector>,
+    tools: Mutex<Tools>,
+    tools_max: usize,
+}
+
+#[derive(Default)]
+struct Tools {
+    backends: HashMap<Arc<str>, Arc<BackendMetrics>>,
+    tools: HashMap<(Arc<str>, Arc<str>), Arc<ToolMetrics>>,
+}
+
+impl Telemetry {
+    /// All families registered, nothing counted yet.
+    pub fn new(settings: &Settings) -> Telemetry {
+        let mut registry = Registry::default();
+        let ours = registry.sub_registry_with_prefix("toolvane");
+        let metrics = Arc::new(Metrics::register(ours, settings));
+        let sample = Arc::new(SampleCollector::default());
+        ours.register_collector(Box::new(Arc::clone(&sample)));
+        registry.register_collector(Box::new(process::ProcessCollector));
+        Telemetry { metrics, registry, sample, tools: Mutex::default(), tools_max: settings.tools_max }
+    }
+
+    /// Tells the operator that something happened: the log line and the metric.
+    pub fn emit(&self, event: impl Event) {
+        event.emit(&self.metrics);
+    }
+
+    /// The handles of one backend, which must come from the configuration.
+    pub fn backend(&self, backend: &str) -> Arc<BackendMetrics> {
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = tools.backends.get(backend) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = Arc::from(labels::harmless(backend));
+        let new = Arc::new(BackendMetrics::new(Arc::clone(&self.metrics), Arc::clone(&name)));
+        tools.backends.insert(name, Arc::clone(&new));
+        new
+    }
+
+    /// The handles of one tool that the configuration or the backend's own list names; beyond the bound, those of `other`.
+    /// Keep them: this looks up, they do not.
+    pub fn tool(&self, backend: &str, tool: &str) -> Arc<ToolMetrics> {
+        let of_backend = self.backend(backend);
+        let name = labels::harmless(tool);
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key = (Arc::clone(of_backend.name()), Arc::from(name));
+        if let Some(known) = tools.tools.get(&key) {
+            return Arc::clone(known);
+        }
+        if tools.tools.len() >= self.tools_max {
+            self.metrics.capped("tool");
+            key.1 = Arc::from(OTHER);
+            if let Some(known) = tools.tools.get(&key) {
+                return Arc::clone(known);
+            }
+        }
+        let new = Arc::new(ToolMetrics::new(of_backend, Arc::clone(&key.1)));
+        tools.tools.insert(key, Arc::clone(&new));
+        new
+    }
+
+    /// The handles for calls of names that nobody vouches for: whatever a client sends must not use up the bound.
+    pub fn unlisted_tool(&self, backend: &str) -> Arc<ToolMetrics> {
+        self.tool(backend, OTHER)
+    }
+
+    /// The handles for connections to one of our own listeners: `proxy` or `admin`.
+    pub fn listener(&self, listener: &'static str) -> Connections {
+        let labels = labels::What { what: listener };
+        Connections {
+            open: self.metrics.downstream_open.get_or_create_owned(&labels),
+            opened: self.metrics.downstream_opened.get_or_create_owned(&labels),
+        }
+    }
+
+    /// All metrics in the format that the `Accept` header of the scraper asks for, together with the state of the moment.
+    ///
+    /// # Errors
+    /// When a metric cannot be written in that format, which would be a mistake of ours.
+    pub fn render(&self, accept: Option<&str>, sample: Sample) -> Result<Rendered, fmt::Error> {
+        // Two scrapes at once must not see each other's half.
+        let _turn = self.sample.set(sample, self.tools_max);
+        exposition::render(&self.registry, accept)
+    }
+}
+
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telemetry").field("tools_max", &self.tools_max).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// Names that any one label other than `tool` may take before the rest share `other`.
+    const NAMES_MAX: usize = 1_000;
+}

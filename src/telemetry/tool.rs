@@ -1,0 +1,194 @@
+//! Handles resolved once: the path of a call increments, it does not look up. A series begins to exist with its first use,
+//! so that 500 listed tools that nobody calls cost nothing.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use prometheus::metrics::counter::Counter;
+use prometheus::metrics::gauge::Gauge;
+use prometheus::metrics::histogram::Histogram;
+
+use super::labels::{self, Name, Outcome, Reason, RequestKind, Unjudged, Word, Words};
+use super::metrics::{Connections, Metrics, NO_CODE};
+use crate::rules::DispatchCode;
+
+const CODES: usize = 5;
+const OUTCOMES: usize = Outcome::ALL.len();
+
+/// One resolved counter per word of a closed set.
+#[derive(Debug)]
+struct Slots<const N: usize>([OnceLock<Counter>; N]);
+
+impl<const N: usize> Slots<N> {
+    fn new() -> Slots<N> {
+        Slots(std::array::from_fn(|_| OnceLock::new()))
+    }
+
+    fn inc(&self, index: usize, resolve: impl FnOnce() -> Counter) {
+        if let Some(slot) = self.0.get(index) {
+            slot.get_or_init(resolve).inc();
+        }
+    }
+}
+
+/// The handles of one backend.
+#[derive(Debug)]
+pub struct BackendMetrics {
+    metrics: Arc<Metrics>,
+    backend: Name,
+    requests: Slots<{ RequestKind::ALL.len() }>,
+    unjudged: Slots<{ Unjudged::ALL.len() }>,
+    in_flight: Gauge,
+    connections: Connections,
+}
+
+impl BackendMetrics {
+    pub(super) fn new(metrics: Arc<Metrics>, backend: Name) -> BackendMetrics {
+        let labels = labels::Backend { backend: Arc::clone(&backend) };
+        BackendMetrics {
+            requests: Slots::new(),
+            unjudged: Slots::new(),
+            in_flight: metrics.calls_in_flight.get_or_create_owned(&labels),
+            connections: Connections {
+                open: metrics.upstream_open.get_or_create_owned(&labels),
+                opened: metrics.upstream_opened.get_or_create_owned(&labels),
+            },
+            metrics,
+            backend,
+        }
+    }
+
+    pub(super) fn name(&self) -> &Name {
+        &self.backend
+    }
+
+    /// Counts a request by what it is.
+    pub fn request(&self, kind: RequestKind) {
+        self.requests.inc(kind.index(), || {
+            let labels = labels::BackendKind { backend: Arc::clone(&self.backend), kind: kind.word() };
+            self.metrics.requests.get_or_create_owned(&labels)
+        });
+    }
+
+    /// Counts what passed without being judged.
+    pub fn unjudged(&self, reason: Unjudged) {
+        self.unjudged.inc(reason.index(), || {
+            let labels = labels::BackendReason { backend: Arc::clone(&self.backend), reason: reason.word() };
+            self.metrics.unjudged.get_or_create_owned(&labels)
+        });
+    }
+
+    /// Counts a call as in flight for as long as the value lives.
+    #[must_use = "the call counts as over when this is dropped"]
+    pub fn in_flight(&self) -> InFlight {
+        self.in_flight.inc();
+        InFlight(self.in_flight.clone())
+    }
+
+    /// The handles for connections to the upstream.
+    pub fn connections(&self) -> &Connections {
+        &self.connections
+    }
+}
+
+/// A call in flight.
+#[derive(Debug)]
+pub struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// The handles of one tool.
+#[derive(Debug)]
+pub struct ToolMetrics {
+    of_backend: Arc<BackendMetrics>,
+    tool: Name,
+    calls: Slots<{ OUTCOMES * CODES }>,
+    short_circuits: Slots<{ Reason::ALL.len() }>,
+    call_duration: OnceLock<Histogram>,
+    upstream_duration: OnceLock<Histogram>,
+}
+
+impl ToolMetrics {
+    pub(super) fn new(of_backend: Arc<BackendMetrics>, tool: Name) -> ToolMetrics {
+        ToolMetrics {
+            of_backend,
+            tool,
+            calls: Slots::new(),
+            short_circuits: Slots::new(),
+            call_duration: OnceLock::new(),
+            upstream_duration: OnceLock::new(),
+        }
+    }
+
+    /// The handles of the tool's backend.
+    pub fn of_backend(&self) -> &Arc<BackendMetrics> {
+        &self.of_backend
+    }
+
+    /// The backend's label.
+    pub fn backend_label(&self) -> &Arc<str> {
+        &self.of_backend.backend
+    }
+
+    /// The tool's label: its name, or `other`.
+    pub fn tool_label(&self) -> &Arc<str> {
+        &self.tool
+    }
+
+    /// Counts a judged call.
+    pub(super) fn call(
+        &self,
+        outcome: Outcome,
+        code: Option<DispatchCode>,
+        duration: Duration,
+        upstream: Option<Duration>,
+    ) {
+        self.calls.inc(outcome.index() * CODES + code_index(code), || {
+            let code = code.map_or(NO_CODE, DispatchCode::as_str);
+            let labels =
+                labels::Call { backend: self.backend(), tool: Arc::clone(&self.tool), outcome: outcome.word(), code };
+            self.metrics().calls.get_or_create_owned(&labels)
+        });
+        let calls = self.call_duration.get_or_init(|| self.metrics().call_duration.get_or_create_owned(&self.labels()));
+        calls.observe(duration.as_secs_f64());
+        if let Some(upstream) = upstream {
+            let resolve = || self.metrics().upstream_duration.get_or_create_owned(&self.labels());
+            self.upstream_duration.get_or_init(resolve).observe(upstream.as_secs_f64());
+        }
+    }
+
+    /// Counts an answer given without the upstream.
+    pub(super) fn short_circuit(&self, reason: Reason) {
+        self.short_circuits.inc(reason.index(), || {
+            let reason: Word = reason.word();
+            let labels = labels::ShortCircuit { backend: self.backend(), tool: Arc::clone(&self.tool), reason };
+            self.metrics().short_circuits.get_or_create_owned(&labels)
+        });
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.of_backend.metrics
+    }
+
+    fn backend(&self) -> Name {
+        Arc::clone(&self.of_backend.backend)
+    }
+
+    fn labels(&self) -> labels::Tool {
+        labels::Tool { backend: self.backend(), tool: Arc::clone(&self.tool) }
+    }
+}
+
+const fn code_index(code: Option<DispatchCode>) -> usize {
+    match code {
+        None => 0,
+        Some(DispatchCode::NotRegistered) => 1,
+        Some(DispatchCode::BackendUnreachable) => 2,
+        Some(DispatchCode::BackendFailed) => 3,
+        Some(DispatchCode::Disallowed) => 4,
+    }
+}
