@@ -66,7 +66,8 @@ impl Index {
 
     /// The rules in question for anything else. Reads the text of the failure once.
     pub(crate) fn for_failure(&self, facts: &Facts<'_>, built: &Built) -> Bits {
-        let mut rules = if facts.exchange.fault.is_some() { self.with_fault.clone() } else { self.without_fault.clone() };
+        let mut rules =
+            if facts.exchange.fault.is_some() { self.with_fault.clone() } else { self.without_fault.clone() };
         self.narrow(facts.exchange, &mut rules);
         let mut by_text = self.without_needles.clone();
         for needle in built.needles(facts).iter() {

@@ -13,7 +13,9 @@ mod at;
 mod fields;
 mod parse;
 mod problem;
+mod scalars;
 mod schema;
+mod sheet;
 mod source;
 mod tree;
 mod units;
@@ -31,7 +33,7 @@ pub use units::{duration_text, parse_duration, parse_size, size_text};
 
 use std::sync::Arc;
 
-use at::Sheet;
+use sheet::Sheet;
 
 /// Parses a file and reads it with `reader`. The value comes back only if the whole file holds not one problem.
 ///

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_yaml::granit_parser::{self as yaml, ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle};
 
-use super::at::Sheet;
 use super::problem::Problem;
+use super::sheet::Sheet;
 use super::source::{MAX_FILE, Place, Source};
 use super::tree::{Entry, Node, Value};
 
