@@ -1,4 +1,4 @@
-//! YAML files as a tree that knows its places, and readers on it that collect every problem of a file, not the first alone.
+//! YAML files as a tree that knows its places, and readers on it that collect every problem of a file, not one alone.
 //!
 //! A file becomes a [`Source`]; [`read`] parses it and hands its root to a reader written by the module that knows the
 //! format. The reader declares each key once, at the place where it takes it: name, kind, bounds, default and what it is

@@ -31,7 +31,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem at a place; the message is lower case, without a full stop, and names the thing, the value and what is allowed.
+    /// A problem at a place. The message is lower case, without a full stop, and names the thing, the value and what is
+    /// allowed.
     pub fn new(source: &Arc<Source>, place: Place, message: impl Into<String>) -> Problem {
         Problem { source: source.clone(), place, message: message.into(), label: None, help: None }
     }
