@@ -298,6 +298,7 @@ impl Scene<'_> {
             key: slot.key.clone(),
             signature: Arc::clone(signature),
             user: user.cloned(),
+            classification: finding.classification,
             until: now.wall_at(until.tick),
             level,
         }];
