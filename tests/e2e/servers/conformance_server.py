@@ -139,6 +139,11 @@ async def reconnect(ctx, _):
     return says("Reconnection test completed")
 
 
+async def fail_inside(*_):
+    """Not part of the suite: one tool of the backend that is DOWN while the suite runs."""
+    raise MCPError(-32603, "the index is corrupt")
+
+
 async def needs_sampling(ctx, _):
     declared = ctx.session.client_capabilities
     if declared is None or declared.sampling is None:
@@ -246,6 +251,7 @@ ACTIVE_TOOLS = {
     "test_elicitation_sep1330_enums": elicit(lambda _: form("Choose", **ENUMS_FORM)),
     "test_reconnection": reconnect,
     "test_missing_capability": needs_sampling,
+    "unused_and_broken": fail_inside,
     "test_trigger_tool_change": publish(ToolsListChanged),
     "test_trigger_prompt_change": publish(PromptsListChanged),
 }

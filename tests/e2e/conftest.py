@@ -1,0 +1,98 @@
+"""Fixtures: a folder for logs, a backend, toolvane in front of it or not, real clients. All is stopped at the end."""
+
+import contextlib
+import pathlib
+import re
+
+import pytest
+
+from harness import backends, install
+from harness.clients import Client
+from harness.toolvane import Toolvane
+
+TARGET = install.REPO / "target" / "debug"
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("toolvane")
+    group.addoption("--toolvane", default=TARGET / "toolvane", type=pathlib.Path, help="the binary to test")
+    group.addoption("--demo", default=TARGET / "examples" / "demo_server", type=pathlib.Path, help="the demo server")
+    group.addoption("--via", choices=["direct", "toolvane", "both"], default="both", help="skip the half of the tests")
+
+
+def pytest_configure(config):
+    for name in ("toolvane", "demo"):
+        binary = config.getoption(name)
+        if not binary.exists() and not (name == "toolvane" and config.getoption("via") == "direct"):
+            raise pytest.UsageError(f"{binary} is missing: `cargo build --bin toolvane --example demo_server` makes it")
+
+
+def pytest_collection_modifyitems(config, items):
+    """`--via` is a tool for whoever works on the harness itself; what it leaves out is named as deselected."""
+    wanted = config.getoption("via")
+    if wanted == "both":
+        return
+    rows = {item: item.callspec.params.get("row", ()) if hasattr(item, "callspec") else () for item in items}
+    kept = [item for item in items if ("direct" in rows[item]) == (wanted == "direct")]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
+class Workshop:
+    """Makes what a test needs and takes it apart again, last made first."""
+
+    def __init__(self, config, folder):
+        self.config, self.folder = config, folder
+        self._stack = contextlib.ExitStack()
+
+    def demo(self):
+        return self._keep(backends.Demo(self.config.getoption("demo"), self.folder))
+
+    def conformance_server(self):
+        return self._keep(backends.conformance(self.folder))
+
+    def everything_server(self):
+        return self._keep(backends.everything(self.folder))
+
+    def toolvane(self, backend_url, **config):
+        return self._keep(Toolvane(self.config.getoption("toolvane"), backend_url, self.folder, **config))
+
+    def client(self, name, url=None, user=None, headers=None):
+        """A client of that name; connected if there is a URL."""
+        client = Client(name, self.folder)
+        self._stack.callback(client.quit)
+        if url:
+            headers = {**(headers or {}), **({"x-user-id": user} if user else {})}
+            answer = client.connect(url, headers)
+            assert "failed" not in answer, answer
+        return client
+
+    def _keep(self, made):
+        self._stack.callback(made.stop)
+        return made
+
+    def close(self):
+        self._stack.close()
+
+
+def folder_of(request):
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", request.node.nodeid.split("e2e/")[-1]).strip("-")
+    folder = install.CACHE / "logs" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.redb*"):
+        old.unlink()
+    return folder
+
+
+@pytest.fixture
+def workshop(request):
+    made = Workshop(request.config, folder_of(request))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="class")
+def class_workshop(request):
+    made = Workshop(request.config, folder_of(request))
+    yield made
+    made.close()
