@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from harness import backends, install
-from harness.clients import Client
-from harness.toolvane import Toolvane
+from . import backends, install
+from .clients import Client
+from .toolvane import Toolvane
 
 TARGET = install.REPO / "target" / "debug"
 
