@@ -18,6 +18,7 @@ def pytest_addoption(parser):
     group.addoption("--toolvane", default=TARGET / "toolvane", type=pathlib.Path, help="the binary to test")
     group.addoption("--demo", default=TARGET / "examples" / "demo_server", type=pathlib.Path, help="the demo server")
     group.addoption("--via", choices=["direct", "toolvane", "both"], default="both", help="skip the half of the tests")
+    group.addoption("--long", action="store_true", help="run the tests marked long, and only those")
 
 
 def pytest_configure(config):
@@ -28,12 +29,15 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """`--via` is a tool for whoever works on the harness itself; what it leaves out is named as deselected."""
-    wanted = config.getoption("via")
-    if wanted == "both":
-        return
-    rows = {item: item.callspec.params.get("row", ()) if hasattr(item, "callspec") else () for item in items}
-    kept = [item for item in items if ("direct" in rows[item]) == (wanted == "direct")]
+    """Takes `--long` and `--via` (for whoever works on the harness itself); what is left out is counted as deselected."""
+    long, via = config.getoption("long"), config.getoption("via")
+
+    def is_wanted(item):
+        direct = "direct" in item.callspec.params.get("row", ()) if hasattr(item, "callspec") else False
+        of_this_half = via == "both" or direct == (via == "direct")
+        return of_this_half and long == (item.get_closest_marker("long") is not None)
+
+    kept = [item for item in items if is_wanted(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
 
