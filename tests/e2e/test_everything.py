@@ -1,20 +1,24 @@
-"""The clients that keep sessions work with `@modelcontextprotocol/server-everything`, directly and through toolvane alike."""
+"""The clients that keep sessions work with `@modelcontextprotocol/server-everything`, directly and through toolvane alike.
+
+Those named `old` speak the HTTP+SSE transport of 2024-11-05, where every answer comes on the session's one stream.
+"""
 
 import time
 
 import pytest
 
-from harness.clients import SESSIONS
+from harness.clients import OLD, SESSIONS
 from harness.processes import eventually
 
-ROWS = [(client, via) for client in SESSIONS for via in ("direct", "toolvane")]
+ROWS = [(client, via) for client in SESSIONS + OLD for via in ("direct", "toolvane")]
 
 
 class Stage:
     """A client in front of server-everything, perhaps with toolvane between them; counts the calls that it makes."""
 
     def __init__(self, workshop, name, via):
-        url = workshop.everything_server().url("node server")
+        transport, path = ("sse", "/sse") if name in OLD else ("streamableHttp", "/mcp")
+        url = workshop.everything_server(transport).url("node server") + path
         self.front = workshop.toolvane(url) if via == "toolvane" else None
         self.client = workshop.client(name, self.front.url if self.front else url)
         self.calls = 0

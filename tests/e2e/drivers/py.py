@@ -40,6 +40,16 @@ async def open_v1(url, headers, seen, use):
             await use(session, made.protocolVersion, made.serverInfo.name, session_id())
 
 
+async def open_old(url, headers, seen, use):
+    from mcp.client.sse import sse_client
+
+    async with sse_client(url, headers=headers) as (read, write):
+        callbacks = {"elicitation_callback": seen.answer_question, "message_handler": seen.message}
+        async with ClientSession(read, write, **callbacks) as session:
+            made = await session.initialize()
+            await use(session, made.protocolVersion, made.serverInfo.name, None)
+
+
 async def open_v2(url, headers, seen, use, era):
     import httpx2
     from mcp import Client
@@ -73,7 +83,9 @@ class Orders:
 
         async def live():
             try:
-                if V2:
+                if era == "old":
+                    await open_old(url, headers or {}, self.seen_, use)
+                elif V2:
                     await open_v2(url, headers or {}, self.seen_, use, era)
                 else:
                     await open_v1(url, headers or {}, self.seen_, use)

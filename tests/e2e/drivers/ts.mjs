@@ -23,9 +23,11 @@ const countListChange = async () => {
 async function v1() {
     const { Client } = await load('@modelcontextprotocol/sdk/client/index.js');
     const { StreamableHTTPClientTransport } = await load('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    const { SSEClientTransport } = await load('@modelcontextprotocol/sdk/client/sse.js');
     const types = await load('@modelcontextprotocol/sdk/types.js');
     return {
         Transport: StreamableHTTPClientTransport,
+        OldTransport: SSEClientTransport,
         make: () => {
             const client = new Client(info, { capabilities: { elicitation: {} } });
             client.setRequestHandler(types.ElicitRequestSchema, answerQuestion);
@@ -71,7 +73,8 @@ let transport;
 const orders = {
     async connect({ url, era, headers }) {
         client = sdk.make(era);
-        transport = new sdk.Transport(new URL(url), { requestInit: { headers: headers ?? {} } });
+        const Transport = era === 'old' ? sdk.OldTransport : sdk.Transport;
+        transport = new Transport(new URL(url), { requestInit: { headers: headers ?? {} } });
         await client.connect(transport);
         const version = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion;
         return { version, server: client.getServerVersion()?.name, session: transport.sessionId ?? null };

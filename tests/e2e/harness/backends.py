@@ -1,4 +1,4 @@
-"""MCP servers to put behind toolvane: the demo server of this repo, the fixtures of the conformance suite, server-everything."""
+"""What to put behind toolvane: the demo server of this repo, the suite's fixtures, server-everything, a plain HTTP API."""
 
 import itertools
 import json
@@ -54,7 +54,11 @@ def conformance(folder):
     return Program("conformance-server", [install.python(2), SERVERS / "conformance_server.py"], folder)
 
 
-def everything(folder):
+def items_api(folder):
+    return Program("items-api", [install.python(2), SERVERS / "items_api.py"], folder)
+
+
+def everything(folder, transport):
     package = install.NODE_MODULES / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
-    command = [install.node(), "--import", SERVERS / "announce.mjs", package, "streamableHttp"]
+    command = [install.node(), "--import", SERVERS / "announce.mjs", package, transport]
     return Program("server-everything", command, folder, cwd=install.NODE_MODULES.parent, env={"PORT": "0"})

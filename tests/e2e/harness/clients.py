@@ -12,16 +12,23 @@ from . import install
 DRIVERS = pathlib.Path(__file__).resolve().parents[1] / "drivers"
 ANSWERS_WITHIN_SECONDS = 60
 
-# Name of a client as tests show it: which SDK, which era it speaks.
-CLIENTS = {
+# Name of a client as tests show it: which SDK, which era or transport it speaks.
+EVERY = {
     "typescript-1": ("ts1", "legacy"),
     "typescript-2": ("ts2", "legacy"),
     "typescript-2-stateless": ("ts2", "modern"),
+    "typescript-1-old": ("ts1", "old"),
     "python-1": ("py1", "legacy"),
+    "python-1-old": ("py1", "old"),
     "python-2": ("py2", "legacy"),
     "python-2-stateless": ("py2", "modern"),
 }
-SESSIONS = [name for name, (_, era) in CLIENTS.items() if era == "legacy"]
+SESSIONS = [name for name, (_, era) in EVERY.items() if era == "legacy"]
+STATELESS = [name for name, (_, era) in EVERY.items() if era == "modern"]
+# Streamable HTTP, which is what servers of today offer.
+CLIENTS = SESSIONS + STATELESS
+# The HTTP+SSE transport of 2024-11-05.
+OLD = [name for name, (_, era) in EVERY.items() if era == "old"]
 
 
 def command(sdk):
@@ -35,7 +42,7 @@ class Client:
 
     def __init__(self, name, log_folder):
         self.name = name
-        self.sdk, self.era = CLIENTS[name]
+        self.sdk, self.era = EVERY[name]
         self._log = open(pathlib.Path(log_folder) / f"client-{name}-{id(self):x}.log", "w")
         self.process = subprocess.Popen(
             list(map(str, command(self.sdk))),

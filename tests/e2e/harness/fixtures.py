@@ -55,8 +55,11 @@ class Workshop:
     def conformance_server(self):
         return self._keep(backends.conformance(self.folder))
 
-    def everything_server(self):
-        return self._keep(backends.everything(self.folder))
+    def everything_server(self, transport="streamableHttp"):
+        return self._keep(backends.everything(self.folder, transport))
+
+    def items_api(self):
+        return self._keep(backends.items_api(self.folder))
 
     def toolvane(self, backend_url, **config):
         return self._keep(Toolvane(self.config.getoption("toolvane"), backend_url, self.folder, **config))

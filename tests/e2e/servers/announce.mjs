@@ -5,7 +5,7 @@ const { listen } = Server.prototype;
 Server.prototype.listen = function (port, ...rest) {
     const done = rest.find(argument => typeof argument === 'function');
     return listen.call(this, { port, host: '127.0.0.1' }, () => {
-        console.error(`node server on http://127.0.0.1:${this.address().port}/mcp`);
+        console.error(`node server on http://127.0.0.1:${this.address().port}`);
         done?.();
     });
 };
