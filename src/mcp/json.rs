@@ -348,3 +348,6 @@ impl<'a> Cursor<'a> {
         Err(Fault::Syntax(self.at))
     }
 }
+
+#[cfg(test)]
+mod tests;
