@@ -86,7 +86,8 @@ fn an_event_put_in_at_a_boundary_is_seen_and_changes_no_other() {
             continue;
         }
         places += 1;
-        let mixed = [&stream[..at], "data: OURS\n\n", &stream[at..]].concat();
+        let (before, after) = stream.split_at(at);
+        let mixed = [before, "data: OURS\n\n", after].concat();
         let mut seen: Vec<_> =
             events(&[mixed.as_bytes()]).into_iter().map(|(name, id, data, _)| (name, id, data)).collect();
         let before = seen.len();
