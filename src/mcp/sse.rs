@@ -113,7 +113,12 @@ impl Framer {
     /// What to write before an event of one's own when the stream broke off where it stands: nothing between events;
     /// inside one, an ending that gives the torso a name which no client listens to.
     pub fn abandon(&self) -> &'static [u8] {
-        if self.at_boundary() { b"" } else { b"\nevent: discarded\n\n" }
+        let in_line = self.line != Line::Field || !self.field.is_empty();
+        match (in_line, self.in_event) {
+            (true, _) => b"\nevent: discarded\n\n",
+            (false, true) => b"event: discarded\n\n",
+            (false, false) => b"",
+        }
     }
 
     /// Takes the next chunk and hands out its pieces in order.
