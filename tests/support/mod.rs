@@ -114,6 +114,15 @@ impl Backend {
         Backend { listener, address }
     }
 
+    /// Whether a connection waits to be accepted.
+    pub(crate) async fn has_pending(&self) -> bool {
+        tokio::select! {
+            biased;
+            _ = self.listener.accept() => true,
+            () = tokio::task::yield_now() => false,
+        }
+    }
+
     /// The next connection.
     pub(crate) async fn accept(&self) -> Raw {
         let (stream, _) = within("a connection to the backend", self.listener.accept()).await.unwrap();
