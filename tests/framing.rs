@@ -88,74 +88,75 @@ async fn a_request_that_could_be_read_in_two_ways_reaches_no_backend() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a backend sees of a head, and whether the body follows as one.
+/// What is sent, and what a backend sees of it.
+const HEADS: &[(&str, &str, &str)] = &[
+    (
+        "named by Connection",
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: close, x-foo\r\nX-Foo: 1\r\nX-Bar: 2\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nX-Bar: 2\r\n\r\n",
+    ),
+    (
+        "Connection names what is not its own",
+        "POST / HTTP/1.1\r\nHost: a\r\nConnection: content-length, host\r\nContent-Length: 0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "hop-by-hop fields",
+        "GET / HTTP/1.1\r\nHost: a\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nTE: gzip\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    ),
+    (
+        "TE: trailers",
+        "GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: te\r\n\r\n",
+    ),
+    (
+        "an absolute target",
+        "GET http://b.example:8080/x?y HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /x?y HTTP/1.1\r\nHost: b.example:8080\r\n\r\n",
+    ),
+    (
+        "an absolute target with credentials",
+        "GET http://u:p@b.example HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: b.example\r\n\r\n",
+    ),
+    ("an asterisk", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("bare line feeds", "GET / HTTP/1.1\nHost: a\nX-A: 1\n\n", "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n"),
+    ("an empty line first", "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("HTTP/1.0", "GET / HTTP/1.0\r\nHost: a\r\nX-A: 1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n"),
+    ("a method of its own", "BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n", "BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n"),
+    (
+        "odd but valid bytes",
+        "GET /%2e%2E//a%20b?%00 HTTP/1.1\r\nHost: a\r\nX-A: \u{e4}\u{1f600}\tx\r\n\r\n",
+        "GET /%2e%2E//a%20b?%00 HTTP/1.1\r\nHost: a\r\nX-A: \u{e4}\u{1f600}\tx\r\n\r\n",
+    ),
+    (
+        "the same length twice",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "h2c is no upgrade",
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    ),
+    // RFC 9112, 6.3: the coding counts, the length must not be passed on.
+    (
+        "CL and TE",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ),
+    (
+        "TE and CL",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ),
+];
+
 #[tokio::test]
 async fn heads_reach_the_backend_without_what_belongs_to_the_connection() {
-    let cases: &[(&str, &str, &str)] = &[
-        (
-            "named by Connection",
-            "GET / HTTP/1.1\r\nHost: a\r\nConnection: close, x-foo\r\nX-Foo: 1\r\nX-Bar: 2\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: a\r\nX-Bar: 2\r\n\r\n",
-        ),
-        (
-            "Connection names what is not its own",
-            "POST / HTTP/1.1\r\nHost: a\r\nConnection: content-length, host\r\nContent-Length: 0\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
-        ),
-        (
-            "hop-by-hop fields",
-            "GET / HTTP/1.1\r\nHost: a\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nTE: gzip\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-        ),
-        (
-            "TE: trailers",
-            "GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: te\r\n\r\n",
-        ),
-        (
-            "an absolute target",
-            "GET http://b.example:8080/x?y HTTP/1.1\r\nHost: a\r\n\r\n",
-            "GET /x?y HTTP/1.1\r\nHost: b.example:8080\r\n\r\n",
-        ),
-        (
-            "an absolute target with credentials",
-            "GET http://u:p@b.example HTTP/1.1\r\nHost: a\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: b.example\r\n\r\n",
-        ),
-        ("an asterisk", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
-        ("bare line feeds", "GET / HTTP/1.1\nHost: a\nX-A: 1\n\n", "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n"),
-        ("an empty line first", "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
-        ("HTTP/1.0", "GET / HTTP/1.0\r\nHost: a\r\nX-A: 1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n"),
-        ("a method of its own", "BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n", "BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n"),
-        (
-            "odd but valid bytes",
-            "GET /%2e%2E//a%20b?%00 HTTP/1.1\r\nHost: a\r\nX-A: \u{e4}\u{1f600}\tx\r\n\r\n",
-            "GET /%2e%2E//a%20b?%00 HTTP/1.1\r\nHost: a\r\nX-A: \u{e4}\u{1f600}\tx\r\n\r\n",
-        ),
-        (
-            "the same length twice",
-            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
-        ),
-        (
-            "h2c is no upgrade",
-            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-        ),
-        // RFC 9112, 6.3: the coding counts, the length must not be passed on.
-        (
-            "CL and TE",
-            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-        ),
-        (
-            "TE and CL",
-            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
-            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-        ),
-    ];
     let mut wrong = Vec::new();
-    for (name, sent, expected) in cases {
+    for (name, sent, expected) in HEADS {
         let (_proxy, backend, mut client) = stage(Setup::default()).await;
         client.send(sent).await;
         let seen = tokio::select! {

@@ -1,6 +1,7 @@
 //! A proxy over the real transport with a service that only forwards, and raw sockets on both sides of it.
 
 #![allow(dead_code, reason = "every test binary uses its own part of this")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "the lint knows test functions, not their helpers")]
 
 use std::future::Future;
 use std::net::SocketAddr;

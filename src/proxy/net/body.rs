@@ -10,9 +10,10 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 
+use super::answer::Answer;
 use super::fault::{Fault, Side};
 use super::observe::{BodyObserver, Observed};
-use super::upstream::Answer;
+
 use super::wire::Busy;
 
 /// A request or response body. Streams pass through it frame by frame, without a copy.
