@@ -3,6 +3,8 @@
 //! `ARCHITECTURE.md` tells the life of a call and which module does what. A module may use those before it in this list
 //! only: `clock`, `glob`, `yaml` ← `mcp`, `http` ← `rules` ← `health` ← `config`, `store` ← `telemetry` ← `proxy` ← `admin` ← `app` ← `cli`.
 
+pub mod admin;
+pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;

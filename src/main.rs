@@ -1,3 +1,7 @@
 //! The `toolvane` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(toolvane::cli::main::main())
+}

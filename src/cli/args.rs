@@ -57,6 +57,9 @@ pub struct Check {
     /// Configuration files; rule files that they name are checked too.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
+    /// Answer with one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `toolvane classify`.
@@ -73,4 +76,9 @@ pub struct Healthcheck {
     /// The admin listener.
     #[arg(long, env = "TOOLVANE_ADMIN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
     pub admin: String,
+}
+
+/// Whether the user asked for no colours (`NO_COLOR`, any value but the empty one).
+pub fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

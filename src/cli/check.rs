@@ -9,10 +9,7 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::yaml::{self, Problem, Report, Source, Style};
 
-/// Everything checked is fine.
-pub const FINE: u8 = 0;
-/// A file is not valid (`EX_CONFIG`; systemd can be told not to restart on it).
-pub const CONFIG_INVALID: u8 = 78;
+use super::{CONFIG, FINE};
 
 /// The name of a rule file in the directory of `rules.dir`.
 const RULE_FILE: &str = "error-patterns.yaml";
@@ -102,7 +99,7 @@ impl Findings<'_> {
     }
 
     fn into_checked(self, output: Output) -> Checked {
-        let code = if self.report.is_empty() { FINE } else { CONFIG_INVALID };
+        let code = if self.report.is_empty() { FINE } else { CONFIG };
         let lines = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
         match output {
             Output::Json => {
@@ -230,7 +227,7 @@ mod tests {
             ("latin.yaml", ""),
         ];
         let checked = check_in(&files, &["a.yaml", "b.yaml", "c.yaml", "gone.yaml"], Output::Text(Style::Plain));
-        assert_eq!(checked.code, CONFIG_INVALID);
+        assert_eq!(checked.code, CONFIG);
         assert_eq!(checked.stdout, "b.yaml: fine, 1 backend\n");
         for expected in [
             "a.yaml:1:11",
@@ -249,7 +246,7 @@ mod tests {
     fn as_json_each_problem_has_its_place() {
         let checked = check_in(&[("a.yaml", "mode: off\nbakends: []\n")], &["a.yaml"], Output::Json);
         let answer: Value = serde_json::from_str(&checked.stdout).unwrap();
-        assert_eq!(checked.code, CONFIG_INVALID);
+        assert_eq!(checked.code, CONFIG);
         assert_eq!(answer["valid"], false);
         assert_eq!(answer["problems"][1]["line"], 2);
         assert_eq!(answer["problems"][1]["label"], "did you mean `backends`?");
@@ -261,7 +258,7 @@ mod tests {
         let path = home.path().join("latin.yaml");
         fs::write(&path, b"mode: enforce # f\xfcr alle\n").unwrap();
         let checked = check(&[path], Output::Text(Style::Plain), &rules);
-        assert_eq!(checked.code, CONFIG_INVALID);
+        assert_eq!(checked.code, CONFIG);
         assert!(checked.stderr.contains("latin.yaml:1:18"), "{}", checked.stderr);
     }
 }

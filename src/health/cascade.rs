@@ -83,7 +83,7 @@ pub(super) fn key<'a>(caller: &'a Caller, scope: Scope, backend: &'a str, tool_n
 }
 
 /// The places at one scope that apply to a call, at most four.
-fn places<'a>(scope: Scope, at: &'a ToolRef) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn places(scope: Scope, at: &ToolRef) -> impl Iterator<Item = (&str, &str)> {
     let any = if scope == Scope::Global { 4 } else { 2 };
     [(&*at.backend, &*at.tool), (&*at.backend, WHOLE_BACKEND), (ANY_BACKEND, &*at.tool), (ANY_BACKEND, WHOLE_BACKEND)]
         .into_iter()

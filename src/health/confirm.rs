@@ -62,7 +62,17 @@ struct Doubt {
     asked: Now,
     failed: usize,
     confirmed: bool,
-    projects: Vec<(Arc<str>, Arc<str>)>,
+    projects: Vec<Project>,
+    signature: Arc<str>,
+    classification: Classification,
+}
+
+/// A tenant and a project of it.
+type Project = (Arc<str>, Arc<str>);
+
+/// A backend that has just been confirmed dead.
+struct Dead {
+    projects: Vec<Project>,
     signature: Arc<str>,
     classification: Classification,
 }
@@ -84,13 +94,7 @@ impl Backends {
     }
 
     /// A call of this project met a transport fault.
-    pub(super) fn suspect(
-        &self,
-        backend: &Arc<str>,
-        project: (Arc<str>, Arc<str>),
-        finding: &Finding,
-        now: Now,
-    ) -> Suspicion {
+    pub(super) fn suspect(&self, backend: &Arc<str>, project: Project, finding: &Finding, now: Now) -> Suspicion {
         let mut states = self.lock();
         let lost = |doubt: &Doubt| !doubt.confirmed && now.tick.since(doubt.asked.tick) > CONFIRM_LOST;
         if let Some(doubt) = states.get_mut(backend).filter(|doubt| !lost(doubt)) {
@@ -128,7 +132,7 @@ impl Backends {
     }
 
     /// Counts an attempt; the projects whose `*` entry is to go DOWN, once all attempts have failed.
-    fn attempt(&self, attempt: &Attempt<'_>) -> Option<(Vec<(Arc<str>, Arc<str>)>, Arc<str>, Classification)> {
+    fn attempt(&self, attempt: &Attempt<'_>) -> Option<Dead> {
         let mut states = self.lock();
         if !attempt.failed {
             states.remove(attempt.backend);
@@ -143,7 +147,8 @@ impl Backends {
             return None;
         }
         doubt.confirmed = true;
-        Some((std::mem::take(&mut doubt.projects), Arc::clone(&doubt.signature), doubt.classification))
+        let (signature, classification) = (Arc::clone(&doubt.signature), doubt.classification);
+        Some(Dead { projects: std::mem::take(&mut doubt.projects), signature, classification })
     }
 }
 
@@ -166,10 +171,10 @@ impl Registry {
         if self.is_frozen() {
             return effects;
         }
-        let Some((projects, signature, classification)) = self.backends.attempt(attempt) else { return effects };
-        for (tenant, project) in projects {
-            let key = star(&tenant, &project, attempt.backend);
-            effects.extend(self.confirmed_down(key, (&signature, classification), now, draw));
+        let Some(dead) = self.backends.attempt(attempt) else { return effects };
+        for (tenant, project) in &dead.projects {
+            let key = star(tenant, project, attempt.backend);
+            effects.extend(self.confirmed_down(key, (&dead.signature, dead.classification), now, draw));
         }
         self.report_evictions(&mut effects);
         effects

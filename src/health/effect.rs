@@ -28,6 +28,8 @@ pub enum Effect {
         signature: Arc<str>,
         /// Whose; `None` is scope-wide.
         user: Option<Arc<str>>,
+        /// What the failure was classified as.
+        classification: Classification,
         /// The deadline.
         until: Wall,
         /// Re-arms, from 1.

@@ -12,7 +12,7 @@ use super::judge::Flapping;
 use super::retest;
 use super::text;
 use super::view::{Shown, wall_of};
-use crate::clock::{Now, Wall};
+use crate::clock::{Now, Tick, Wall, millis};
 use crate::rules::Classification;
 
 /// Repeated entries of one class and status within this time are one (DESIGN 8).
@@ -39,6 +39,8 @@ pub(super) struct Entry {
     pub(super) epoch: u64,
     pub(super) version: u64,
     pub(super) level: u32,
+    /// When a DOWN was cleared last.
+    pub(super) cleared: Option<Tick>,
     pub(super) flap: Flapping,
     pub(super) credential: Option<CredentialHash>,
     pub(super) created: Wall,
@@ -102,6 +104,7 @@ impl Entry {
             epoch: 0,
             version: 0,
             level: 1,
+            cleared: None,
             flap: Flapping::default(),
             credential: None,
             created: now.wall,
@@ -134,13 +137,12 @@ impl Entry {
     pub(super) fn set(&mut self, key: &Key, change: Change, now: Now, bounds: (usize, f64)) -> Effect {
         let (history_size, draw) = bounds;
         let from = self.status;
-        let lasted_ms = crate::clock::millis(now.tick.since(self.since.tick));
+        let lasted_ms = millis(now.tick.since(self.since.tick));
         if change.to == Status::Down {
-            let relapse = from == Status::Down
-                || (self.origin == Origin::Success
-                    && self.epoch > 0
-                    && now.tick.since(self.since.tick) < retest::RELAPSE);
-            self.level = if relapse { retest::next_level(self.level) } else { 1 };
+            let relapse = self.cleared.is_some_and(|at| now.tick.since(at) < retest::RELAPSE);
+            self.level = if relapse || from == Status::Down { retest::next_level(self.level) } else { 1 };
+        } else if from == Status::Down && change.origin == Origin::Success {
+            self.cleared = Some(now.tick);
         }
         let judged_estimate = || if change.origin == Origin::Evidence { retest::estimate(&self.history) } else { None };
         self.expected_recovery = match change.to {

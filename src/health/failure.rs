@@ -4,16 +4,14 @@
 use std::sync::Arc;
 
 use super::cascade::KeyRef;
-use super::cause::Cause;
 use super::confirm::{Suspicion, star};
-use super::cooldown::Trigger;
 use super::document::{Origin, Status};
-use super::effect::{Claim, Effect};
+use super::effect::Effect;
 use super::entry::Change;
-use super::judge::{self, Count};
-use super::record::{JUDGE, Scene, Step};
+use super::judge;
+use super::record::Step;
+use super::scene::JUDGE;
 use super::scope::{self, Target, hashed};
-use super::slot::{Inner, Slot};
 use crate::rules::{Classification, Evidence, Finding, HealthAction, Scope};
 
 impl Step<'_> {
@@ -40,10 +38,10 @@ impl Step<'_> {
         let (scene, draw) = (self.scene, (self.draw)());
         let mut effects = Vec::new();
         let one_user = scene.registry.write(key, scene.now, |slot, inner| {
-            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
-            if entry.is_later_than(scene.call.started) {
+            if scene.is_late(slot, inner) {
                 return None;
             }
+            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
             let (was, repeated) = (entry.status, entry.cooldowns.holds(Classification::UserSpecificTechnical));
             let judged = scene.weigh(inner, finding);
             let mut one_user = None;
@@ -78,8 +76,7 @@ impl Step<'_> {
     fn write_worse(&mut self, key: KeyRef<'_>, change: Change) -> bool {
         let (scene, draw) = (self.scene, (self.draw)());
         let effect = scene.registry.write(key, scene.now, |slot, inner| {
-            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
-            if entry.is_later_than(scene.call.started) { None } else { scene.worsen(slot, inner, change, draw) }
+            if scene.is_late(slot, inner) { None } else { scene.worsen(slot, inner, change, draw) }
         });
         let changed = effect.is_some();
         self.effects.extend(effect);
@@ -94,11 +91,10 @@ impl Step<'_> {
         let target = Target { status: Some(Scope::Project), cooldown: Scope::Project, user: None };
         let mut effects = Vec::new();
         let in_doubt = scene.registry.write(key, scene.now, |slot, inner| {
-            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
-            if entry.is_later_than(scene.call.started) {
+            if scene.is_late(slot, inner) {
                 return false;
             }
-            let down = entry.status == Status::Down;
+            let down = inner.entry.as_ref().is_some_and(|entry| entry.status == Status::Down);
             if down {
                 effects.extend(scene.retrip(slot, inner, finding, draw));
             }
@@ -126,9 +122,12 @@ impl Step<'_> {
         let user = hashed(scene.call.caller.user.as_deref());
         let (Some(key), false) = (scene.key(Scope::Project), user == 0) else { return };
         let enough = scene.registry.tuning.widen_after_users;
-        let users = scene.registry.write(key, scene.now, |_, inner| {
-            let late = inner.entry.as_ref().is_some_and(|entry| entry.is_later_than(scene.call.started));
-            if late { None } else { inner.evidence.widening.add(&finding.signature, user, enough, scene.now.tick) }
+        let users = scene.registry.write(key, scene.now, |slot, inner| {
+            if scene.is_late(slot, inner) {
+                None
+            } else {
+                inner.evidence.widening.add(&finding.signature, user, enough, scene.now.tick)
+            }
         });
         let Some(users) = users else { return };
         let throttled = finding.classification == Classification::Intermittent;
@@ -158,8 +157,7 @@ impl Step<'_> {
         let scene = self.scene;
         let Some(key) = scene.key(target.cooldown) else { return };
         let effects = scene.registry.write(key, scene.now, |slot, inner| {
-            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
-            if entry.is_later_than(scene.call.started) { Vec::new() } else { scene.cool(slot, inner, target, finding) }
+            if scene.is_late(slot, inner) { Vec::new() } else { scene.cool(slot, inner, target, finding) }
         });
         self.effects.extend(effects);
     }
@@ -191,136 +189,9 @@ impl Step<'_> {
                 recovery: None,
                 credential: None,
             };
-            let entry = inner.entry.as_ref();
-            if entry.is_some_and(|entry| entry.is_later_than(call.started)) {
-                return None;
-            }
-            scene.worsen(slot, inner, change, draw)
+            if scene.is_late(slot, inner) { None } else { scene.worsen(slot, inner, change, draw) }
         });
         self.effects.extend(effect);
-    }
-}
-
-impl Scene<'_> {
-    /// Adds a failure to the window, if it counts towards anything, and says what the window adds up to.
-    fn weigh(self, inner: &mut Inner, finding: &Finding) -> judge::Finding {
-        let count = match finding.evidence {
-            Evidence::Nothing => return judge::Finding::Nothing,
-            Evidence::Degraded => Count::Throttled,
-            Evidence::Down | Evidence::Transport => Count::Failure,
-        };
-        let sample = self.sample(count);
-        inner.evidence.window.add(sample, self.now.tick);
-        inner.evidence.window.judge(
-            sample.user,
-            self.call.policy.has_targets && self.call.target.is_some(),
-            self.now.tick,
-        )
-    }
-
-    /// Sets a status that is worse than the present one. The judge's DOWN of a tool that flaps goes no further than DEGRADED.
-    fn worsen(self, slot: &Slot, inner: &mut Inner, mut change: Change, draw: f64) -> Option<Effect> {
-        let entry = inner.entry_mut(&slot.key, &*self.registry.backing, self.now);
-        if change.judged && change.to == Status::Down && entry.flap.is_flapping(self.now) {
-            change.to = Status::Degraded;
-            change.note = Arc::from("goes down and up too often to be held down");
-        }
-        if change.to <= entry.status {
-            return None;
-        }
-        if change.judged && change.to == Status::Down {
-            entry.flap.went_down(self.now);
-        }
-        Some(self.set(slot, inner, change, draw))
-    }
-
-    /// A failure of a DOWN entry whose trial is due, or whose permit this call holds, is a failed trial (T10).
-    fn retrip(self, slot: &Slot, inner: &mut Inner, finding: &Finding, draw: f64) -> Option<Effect> {
-        let entry = inner.entry.as_mut()?;
-        let mine = self.call.permit.as_ref().is_some_and(|permit| std::ptr::eq(&**permit.slot(), slot));
-        let is_trial = entry.status == Status::Down && (entry.is_due(self.now) || mine);
-        if !is_trial || entry.is_later_than(self.call.started) || !fails_trial(finding) {
-            return None;
-        }
-        if entry.credential.is_some() {
-            entry.credential = self.call.caller.credential.or(entry.credential);
-        }
-        inner.dirty = true;
-        Some(entry.retrip(&slot.key, self.now, draw, finding.hint))
-    }
-
-    fn by_judge(self, to: Status, finding: &Finding) -> Change {
-        let note = match to {
-            Status::Down => "failed in five different seconds without a success, and most lately",
-            _ => "fails now and then",
-        };
-        let classification = match (to, finding.classification) {
-            (Status::Degraded, _) => Classification::Intermittent,
-            (_, Classification::Unclear) => Classification::TechnicallyBroken,
-            (_, class) => class,
-        };
-        Change {
-            judged: true,
-            classification,
-            by: Arc::from(JUDGE),
-            note: Arc::from(note),
-            recovery: None,
-            credential: None,
-            ..self.by_rule(to, finding)
-        }
-    }
-
-    fn by_rule(self, to: Status, finding: &Finding) -> Change {
-        let users = finding.credential_fault || finding.classification == Classification::UserSpecificTechnical;
-        let note = finding.note.clone().unwrap_or_else(|| Arc::clone(&finding.signature));
-        Change {
-            to,
-            classification: finding.classification,
-            signature: Some(Arc::clone(&finding.signature)),
-            cause: Cause::of(finding),
-            origin: Origin::Evidence,
-            judged: false,
-            by: Arc::from(format!("rule:{}", finding.rule)),
-            note,
-            as_of: self.call.started,
-            recovery: finding.hint,
-            credential: self.call.caller.credential.filter(|_| users),
-        }
-    }
-
-    /// Triggers the cooldown of a failure and, if it is unclear, claims its diagnosis.
-    fn cool(self, slot: &Slot, inner: &mut Inner, target: &Target, finding: &Finding) -> Vec<Effect> {
-        let (now, user, signature) = (self.now, target.user.as_ref(), &finding.signature);
-        let longest = self.registry.tuning.cooldown_max;
-        let entry = inner.entry_mut(&slot.key, &*self.registry.backing, now);
-        let recovery = entry.recovery_ahead(now);
-        let given = finding.hint.or(finding.cooldown);
-        let trigger = Trigger { signature, user, class: finding.classification, given, recovery, longest };
-        let Some(armed) = entry.cooldowns.trigger(&trigger, now) else { return Vec::new() };
-        let (until, level) = (armed.until, armed.level);
-        let mut effects = vec![Effect::CooldownSet {
-            key: slot.key.clone(),
-            signature: Arc::clone(signature),
-            user: user.cloned(),
-            until: now.wall_at(until.tick),
-            level,
-        }];
-        if finding.classification != Classification::Unclear || !inner.evidence.claims.is_free(signature, user, now) {
-            return effects;
-        }
-        if !self.registry.take_token(now) {
-            effects.push(Effect::DiagnosisThrottled { key: slot.key.clone() });
-            return effects;
-        }
-        inner.evidence.claims.take(signature, user, until, now);
-        effects.push(Effect::Claimed(Claim {
-            key: slot.key.clone(),
-            signature: Arc::clone(signature),
-            user: user.cloned(),
-            originating_user: self.call.caller.user.clone(),
-            originating_session: self.call.caller.session.clone(),
-        }));
-        effects
     }
 }
 
@@ -338,14 +209,4 @@ fn at_once(finding: &Finding, down_on_first: bool, repeated: bool) -> Option<Sta
         (Intermittent, HealthAction::MarkUnavailable | HealthAction::MarkDegraded) => Some(Status::Degraded),
         _ => None,
     }
-}
-
-/// Whether a failure fails a trial: anything that says that the tool still does not work, throttling included. A text that
-/// no rule knows says nothing.
-fn fails_trial(finding: &Finding) -> bool {
-    finding.evidence != Evidence::Nothing
-        || matches!(
-            finding.classification,
-            Classification::TechnicallyBroken | Classification::UserSpecificTechnical | Classification::Intermittent
-        )
 }

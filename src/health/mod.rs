@@ -21,6 +21,7 @@ pub mod policy;
 mod record;
 mod registry;
 pub mod retest;
+mod scene;
 pub mod scope;
 mod slot;
 mod stored;

@@ -7,22 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::caller::{ANONYMOUS, Caller};
-use super::cascade::{self, KeyRef, ToolRef};
+use super::cascade::{self, ToolRef};
 use super::cause::Cause;
-use super::document::{Origin, Status, WHOLE_BACKEND};
+use super::document::{Status, WHOLE_BACKEND};
 use super::effect::Effect;
 use super::entry::{Change, Entry};
-use super::judge::{Count, DWELL, Sample};
+use super::judge::Count;
 use super::lease::Permit;
 use super::policy::Policy;
 use super::registry::{Draw, Registry};
-use super::scope::{self, hashed};
-use super::slot::{Inner, Slot};
+use super::scene::Scene;
+use super::scope;
+use super::slot::Slot;
 use crate::clock::Now;
-use crate::rules::{Classification, Disproves, Kind, Scope, Verdict};
-
-/// The hand that the judge's transitions are signed with.
-pub(super) const JUDGE: &str = "judge";
+use crate::rules::{Classification, Disproves, Finding, Kind, Scope, Verdict};
 
 /// One admitted call, to be recorded once. Dropping it instead abandons it: the permit goes back, nothing is learned.
 #[derive(Debug)]
@@ -65,16 +63,10 @@ impl Registry {
         }
         let mut effects = step.effects;
         self.report_evictions(&mut effects);
+        // Only now may the next trial begin: what this one showed has been written.
+        drop(call);
         effects
     }
-}
-
-/// What every step of recording looks at.
-#[derive(Clone, Copy)]
-pub(super) struct Scene<'a> {
-    pub(super) registry: &'a Registry,
-    pub(super) call: &'a Call,
-    pub(super) now: Now,
 }
 
 /// One call being recorded.
@@ -82,80 +74,6 @@ pub(super) struct Step<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) draw: Draw<'a>,
     pub(super) effects: Vec<Effect>,
-}
-
-impl<'a> Scene<'a> {
-    /// The key at a scope, for this call; `None` if the caller has nothing there.
-    pub(super) fn key(self, scope: Scope) -> Option<KeyRef<'a>> {
-        cascade::key(&self.call.caller, scope, &self.call.at.backend, &self.call.at.tool)
-    }
-
-    /// This call's outcome as evidence.
-    pub(super) fn sample(self, count: Count) -> Sample {
-        let took = self.call.duration.unwrap_or_else(|| self.now.tick.since(self.call.started.tick));
-        Sample {
-            count,
-            slow: self.call.policy.slow_call.is_some_and(|limit| took > limit),
-            user: hashed(self.call.caller.user.as_deref()),
-            target: hashed(self.call.target.as_deref()),
-        }
-    }
-
-    /// Sets the status of the entry in a slot whose lock is held.
-    pub(super) fn set(self, slot: &Slot, inner: &mut Inner, change: Change, draw: f64) -> Effect {
-        if change.to == Status::Down {
-            inner.evidence.probing = super::retest::Probing::default();
-        }
-        let entry = inner.entry_mut(&slot.key, &*self.registry.backing, self.now);
-        entry.set(&slot.key, change, self.now, (self.registry.tuning.history_size, draw))
-    }
-
-    /// Where the evidence of a success is kept: per tool, whoever calls; that of a session tool with its session.
-    fn home(self) -> Scope {
-        let Call { caller, policy, .. } = self.call;
-        match (policy.session_tool, &caller.session, &caller.user) {
-            (true, Some(_), _) => Scope::Session,
-            (true, None, Some(_)) => Scope::User,
-            _ => Scope::Project,
-        }
-    }
-
-    /// A DEGRADED that the judge derived is left by its own threshold (T15).
-    fn calm(self, slot: &Slot, inner: &mut Inner) -> Option<Effect> {
-        let entry = inner.entry.as_ref()?;
-        let derived = entry.status == Status::Degraded && entry.judged && !entry.is_later_than(self.call.started);
-        let dwelt = self.now.tick.since(entry.since.tick) >= DWELL;
-        if !(derived && dwelt && inner.evidence.window.is_calm(self.now.tick)) {
-            return None;
-        }
-        let change = Change::recovery(JUDGE, Arc::from("at most one call in ten failed lately"), self.call.started);
-        Some(self.set(slot, inner, change, 0.0))
-    }
-
-    /// Enough slow calls make DEGRADED, even if all succeed (T2).
-    fn slow(self, slot: &Slot, inner: &mut Inner) -> Option<Effect> {
-        let well = inner
-            .entry
-            .as_ref()
-            .is_none_or(|entry| entry.status == Status::Ok && !entry.is_later_than(self.call.started));
-        if self.call.policy.slow_call.is_none() || !well || !inner.evidence.window.is_slow(self.now.tick) {
-            return None;
-        }
-        let change = Change {
-            to: Status::Degraded,
-            classification: Classification::Intermittent,
-            signature: Some(Arc::from("slow-call")),
-            cause: Cause::Other,
-            origin: Origin::Evidence,
-            judged: true,
-            by: Arc::from(JUDGE),
-            note: Arc::from("most calls of the last minute were slow"),
-            as_of: self.call.started,
-            recovery: None,
-            credential: None,
-        };
-        Some(self.set(slot, inner, change, 0.0))
-    }
 }
 
 impl Step<'_> {
@@ -181,16 +99,23 @@ impl Step<'_> {
         }
     }
 
-    /// Adds a success to the tool's evidence, and to that of each other entry of the tool that is not OK.
+    /// Adds a success to the tool's evidence, and to what is counted about it at other scopes.
     fn add_success(&mut self) {
         let Scene { registry, now, .. } = self.scene;
+        let started = self.scene.call.started;
         let (scene, sample, home) = (self.scene, self.scene.sample(Count::Success), self.scene.home());
         for scope in Scope::ALL {
             let Some(key) = scene.key(scope) else { continue };
-            if scope != home && registry.slots.pin().get(&key).is_none_or(|slot| !slot.is_unwell()) {
+            if scope != home && !registry.slots.pin().contains_key(&key) {
                 continue;
             }
             let effect = registry.write(key, now, |slot, inner| {
+                if let Some(entry) = inner.entry.as_mut() {
+                    entry.last_checked = Some(now.wall);
+                    if entry.is_later_than(started) {
+                        return None;
+                    }
+                }
                 inner.evidence.window.add(sample, now.tick);
                 inner.evidence.widening.clear();
                 scene.calm(slot, inner).or_else(|| scene.slow(slot, inner))
@@ -249,7 +174,7 @@ impl Step<'_> {
     }
 
     /// What the caller may not do or did wrong: a cooldown at most (T17).
-    fn neutral(&mut self, finding: &crate::rules::Finding) {
+    fn neutral(&mut self, finding: &Finding) {
         if matches!(finding.classification, Classification::UserPermission | Classification::UserInput) {
             let target = scope::target(&self.scene.call.caller, &self.scene.call.policy, finding);
             self.cool_only(&target, finding);

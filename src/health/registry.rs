@@ -114,10 +114,11 @@ impl Registry {
     /// Takes a stored document into memory at start. One that memory holds already is left as it is.
     pub fn load(&self, document: Document, now: Now) {
         let key = document.key.clone();
-        self.write(KeyRef::from(&key), now, |_, inner| {
+        self.write(KeyRef::from(&key), now, |slot, inner| {
             if inner.entry.is_none() {
                 inner.loaded = true;
                 inner.entry = Some(Box::new(Entry::load(document, now)));
+                slot.publish(inner, &self.unwell);
             }
         });
     }
@@ -164,10 +165,11 @@ impl Registry {
     }
 
     fn finish(&self, slot: &Slot, inner: &mut Inner, now: Now) {
+        if !std::mem::take(&mut inner.dirty) {
+            return;
+        }
         slot.publish(inner, &self.unwell);
-        if std::mem::take(&mut inner.dirty)
-            && let Some(entry) = inner.entry.as_mut()
-        {
+        if let Some(entry) = inner.entry.as_mut() {
             entry.version = entry.version.saturating_add(1);
             entry.updated = now.wall;
             entry.last_checked = Some(now.wall);
@@ -234,13 +236,18 @@ impl Registry {
 }
 
 impl Inner {
-    /// The entry, read from the backing if it is there, made if it is not. Whoever calls this is about to change it.
-    pub(super) fn entry_mut(&mut self, key: &Key, backing: &dyn Backing, now: Now) -> &mut Entry {
-        self.dirty = true;
-        if self.entry.is_none() && !self.loaded {
+    /// Asks the backing for the entry, unless that was done before.
+    pub(super) fn fetch(&mut self, key: &Key, backing: &dyn Backing, now: Now) {
+        if !std::mem::replace(&mut self.loaded, true) && self.entry.is_none() {
             self.entry = backing.read(key).map(|document| Box::new(Entry::load(document, now)));
+            self.dirty |= self.entry.is_some();
         }
-        self.loaded = true;
+    }
+
+    /// The entry, from memory, from the backing, or a fresh one. Whoever calls this is about to change it.
+    pub(super) fn entry_mut(&mut self, key: &Key, backing: &dyn Backing, now: Now) -> &mut Entry {
+        self.fetch(key, backing, now);
+        self.dirty = true;
         self.entry.get_or_insert_with(|| Box::new(Entry::new(now)))
     }
 }

@@ -48,10 +48,13 @@ impl Entry {
         let signature: Option<Arc<str>> = document.signature.as_deref().map(Arc::from);
         let ahead = document.expected_recovery_at.map(|at| deadline(at, now)).filter(|at| at.tick > now.tick);
         let judged = document.origin == Origin::Evidence
-            && document.history.last().is_some_and(|last| last.by == super::record::JUDGE);
+            && document.history.last().is_some_and(|last| last.by == super::scene::JUDGE);
+        let since = past(document.since, now);
+        let cleared = (document.status, document.origin) == (Status::Ok, Origin::Success);
         Entry {
             status: document.status,
-            since: past(document.since, now),
+            since,
+            cleared: cleared.then_some(since.tick),
             as_of: past(document.as_of, now),
             last_checked: document.last_checked_at,
             expected_recovery: document.expected_recovery_at.map(|at| deadline(at, now)),

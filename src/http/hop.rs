@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn what_belongs_to_the_connection_is_removed_and_nothing_else() {
-        let cases: &[(&[(&str, &str)], &[&str])] = &[
+        type Lines = &'static [(&'static str, &'static str)];
+        let cases: &[(Lines, &[&str])] = &[
             (&[("connection", "close, x-foo"), ("x-foo", "1"), ("x-bar", "2")], &["x-bar"]),
             (&[("connection", "X-Foo"), ("connection", "x-baz"), ("x-foo", "1"), ("x-baz", "2")], &[]),
             (
@@ -105,19 +106,13 @@ mod tests {
             (&[("te", "gzip, trailers;q=0.5"), ("accept", "*/*")], &["accept"]),
             (&[("te", "gzip, trailers"), ("connection", "te")], &["te"]),
             (&[("proxy-authorization", "x"), ("trailer", "x-sum")], &["proxy-authorization", "trailer"]),
-            (&[("connection", "\u{7f}, ,,"), ("x", "1")], &["x"]),
+            (&[("connection", "(), ,,"), ("x", "1")], &["x"]),
         ];
         for (given, kept) in cases {
-            let mut map = match given.iter().any(|(_, v)| v.contains('\u{7f}')) {
-                true => [(HeaderName::from_static("x"), HeaderValue::from_static("1"))].into_iter().collect(),
-                false => {
-                    let mut map = HeaderMap::new();
-                    for (n, v) in *given {
-                        map.append(HeaderName::from_bytes(n.as_bytes()).unwrap(), HeaderValue::from_str(v).unwrap());
-                    }
-                    map
-                }
-            };
+            let mut map = HeaderMap::new();
+            for (n, v) in *given {
+                map.append(HeaderName::from_static(n), HeaderValue::from_static(v));
+            }
             strip(&mut map);
             let mut names: Vec<&str> = map.keys().map(HeaderName::as_str).collect();
             let mut kept = kept.to_vec();
@@ -136,7 +131,8 @@ mod tests {
 
     #[test]
     fn an_upgrade_needs_both_fields_and_is_never_h2c() {
-        let cases: &[(&[(&'static str, &'static str)], Option<&str>)] = &[
+        type Lines = &'static [(&'static str, &'static str)];
+        let cases: &[(Lines, Option<&str>)] = &[
             (&[("connection", "Upgrade"), ("upgrade", "websocket")], Some("websocket")),
             (&[("connection", "keep-alive, upgrade"), ("upgrade", "websocket")], Some("websocket")),
             (&[("upgrade", "websocket")], None),

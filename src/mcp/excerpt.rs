@@ -71,21 +71,19 @@ impl Clip {
     /// Forgets what was collected.
     pub(crate) fn clear(&mut self) {
         self.head.clear();
-        self.tail.clear();
+        self.tail = Vec::new();
         self.total = 0;
     }
 
-    /// Hands out what was collected and starts afresh.
+    /// Hands out what was collected and starts afresh, holding no memory.
     pub(crate) fn take(&mut self) -> Excerpt {
-        let tail = last(&self.tail, self.half);
-        let shown = (self.head.len() + tail.len()) as u64;
-        let gap = (shown < self.total).then_some(self.head.len());
-        let mut bytes = Vec::with_capacity(self.head.len() + tail.len());
-        bytes.extend_from_slice(&self.head);
+        let (mut bytes, tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
+        let tail = last(&tail, self.half);
+        let total = std::mem::take(&mut self.total);
+        let gap = ((bytes.len() + tail.len()) as u64) < total;
+        let gap = gap.then_some(bytes.len());
         bytes.extend_from_slice(tail);
-        let excerpt = Excerpt { bytes, gap, total: self.total };
-        self.clear();
-        excerpt
+        Excerpt { bytes, gap, total }
     }
 }
 

@@ -12,6 +12,8 @@
 //! JSON text they arrived in: `0`, `"0"` and integers past 2^53 stay what they are.
 
 pub mod answer;
+#[cfg(test)]
+mod arbitrary;
 pub mod excerpt;
 mod json;
 pub mod list;

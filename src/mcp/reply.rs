@@ -64,3 +64,76 @@ pub fn relabelled(message: &[u8], id: &str) -> Option<Vec<u8>> {
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn json(bytes: &[u8]) -> Value {
+        serde_json::from_slice(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_refused_call_is_a_result_that_a_model_can_read() {
+        let text = "\"jira_search\" is\nunavailable \u{fc}";
+        let result = tool_result("9007199254740993", text, r#"{"status":"DOWN"}"#);
+        assert!(std::str::from_utf8(&result).unwrap().starts_with(r#"{"jsonrpc":"2.0","id":9007199254740993,"#));
+        assert_eq!(
+            json(&result)["result"],
+            json!({
+                "resultType": "complete",
+                "isError": true,
+                "content": [{"type": "text", "text": text}],
+                "_meta": {"toolvane/health": {"status": "DOWN"}},
+            })
+        );
+    }
+
+    #[test]
+    fn an_error_carries_its_data_or_none() {
+        let with = error("\"a\"", -32603, "no \"x\"", Some("{\"a\":1}"));
+        assert_eq!(
+            json(&with),
+            json!({"jsonrpc": "2.0", "id": "a", "error": {"code": -32603, "message": "no \"x\"", "data": {"a": 1}}})
+        );
+        assert_eq!(json(&error("0", 1, "x", None))["error"], json!({"code": 1, "message": "x"}));
+    }
+
+    #[test]
+    fn an_event_has_one_line_of_data_and_no_id() {
+        assert_eq!(event(b"{\"a\":\r\n1}"), b"event: message\ndata: {\"a\":  1}\n\n");
+    }
+
+    #[test]
+    fn a_change_of_the_tools_is_told_to_a_session_or_a_listener() {
+        let told = |subscription| String::from_utf8(tools_changed(subscription)).unwrap();
+        assert_eq!(
+            told(None),
+            "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"
+        );
+        assert_eq!(
+            told(Some("\"7\"")),
+            "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\",\
+             \"params\":{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":\"7\"}}}\n\n"
+        );
+    }
+
+    #[test]
+    fn a_stored_response_goes_out_under_another_id_and_is_else_the_same() {
+        for (stored, expected) in [
+            (
+                r#"{"jsonrpc":"2.0","id": 1 ,"result":{"id":1}}"#,
+                Some(r#"{"jsonrpc":"2.0","id": "z" ,"result":{"id":1}}"#),
+            ),
+            (r#"{"result":{"id":[1]},"\u0069d":"long one"}"#, Some(r#"{"result":{"id":[1]},"\u0069d":"z"}"#)),
+            (r#"{"result":{"id":1}}"#, None),
+            ("[1]", None),
+            ("", None),
+        ] {
+            let relabelled = relabelled(stored.as_bytes(), "\"z\"");
+            assert_eq!(relabelled.as_deref(), expected.map(str::as_bytes), "{stored}");
+        }
+    }
+}

@@ -81,6 +81,7 @@ pub struct Framer {
     in_event: bool,
     first_line: bool,
     after_cr: bool,
+    boundary: Option<usize>,
 }
 
 impl Default for Framer {
@@ -101,6 +102,7 @@ impl Framer {
             in_event: false,
             first_line: true,
             after_cr: false,
+            boundary: None,
         }
     }
 
@@ -110,18 +112,31 @@ impl Framer {
         self.line == Line::Field && self.field.is_empty() && !self.in_event
     }
 
+    /// The last place in the chunk pushed last that stands between two events, as an offset; `None` if it lies wholly
+    /// within one. On a busy stream chunks may never end at a boundary while each has one inside.
+    pub fn last_boundary(&self) -> Option<usize> {
+        self.boundary
+    }
+
     /// What to write before an event of one's own when the stream broke off where it stands: nothing between events;
     /// inside one, an ending that gives the torso a name which no client listens to.
     pub fn abandon(&self) -> &'static [u8] {
-        if self.at_boundary() { b"" } else { b"\nevent: discarded\n\n" }
+        let in_line = self.line != Line::Field || !self.field.is_empty();
+        match (in_line, self.in_event) {
+            (true, _) => b"\nevent: discarded\n\n",
+            (false, true) => b"event: discarded\n\n",
+            (false, false) => b"",
+        }
     }
 
     /// Takes the next chunk and hands out its pieces in order.
     pub fn push(&mut self, chunk: &[u8], mut piece: impl FnMut(Piece<'_>)) {
+        self.boundary = None;
         let mut at = 0;
         while let Some(&byte) = chunk.get(at) {
             if std::mem::take(&mut self.after_cr) && byte == b'\n' {
                 at += 1;
+                self.boundary = self.at_boundary().then_some(at);
                 continue;
             }
             at = match (self.line, byte) {
@@ -213,6 +228,9 @@ impl Framer {
             self.name.clear();
             self.has_data = false;
             self.in_event = false;
+        }
+        if !self.in_event {
+            self.boundary = Some(end);
         }
         end
     }

@@ -78,6 +78,11 @@ impl Proxy {
         tools.into_iter().collect()
     }
 
+    /// The names of all backends.
+    pub fn backends(&self) -> Vec<Arc<str>> {
+        self.shared.backends.iter().map(|backend| Arc::clone(&backend.name)).collect()
+    }
+
     /// Calls in flight.
     pub fn in_flight(&self) -> usize {
         self.shared.calls.in_flight()

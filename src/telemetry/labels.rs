@@ -45,6 +45,10 @@ label_sets! {
     Rule { rule: Name }
     OneResult { result: Word }
     What { what: Word }
+    Limit { limit: Word }
+    Listener { listener: Word }
+    Place { place: Word }
+    Label { label: Word }
     Build { version: String, revision: String }
     Config { hash: String }
 }

@@ -62,15 +62,15 @@ pub struct Metrics {
     pub(super) list_notifications: Counters<labels::Backend>,
     // Proxy.
     pub(super) identity_headers_dropped: Counter,
-    pub(super) limit_rejections: Counters<labels::What>,
+    pub(super) limit_rejections: Counters<labels::Limit>,
     pub(super) upstream_open: Gauges<labels::Backend>,
     pub(super) upstream_opened: Counters<labels::Backend>,
     pub(super) upstream_failed: Counters<labels::BackendReason>,
-    pub(super) downstream_open: Gauges<labels::What>,
-    pub(super) downstream_opened: Counters<labels::What>,
+    pub(super) downstream_open: Gauges<labels::Listener>,
+    pub(super) downstream_opened: Counters<labels::Listener>,
     // Ourselves.
-    pub(super) internal_errors: Counters<labels::What>,
-    pub(super) label_overflows: Counters<labels::What>,
+    pub(super) internal_errors: Counters<labels::Place>,
+    pub(super) label_overflows: Counters<labels::Label>,
     pub(super) config_reloads: Counters<labels::OneResult>,
     pub(super) config_reload_successful: Gauge,
     pub(super) config_reload_success_time: Gauge<f64, AtomicU64>,
@@ -148,7 +148,7 @@ impl Metrics {
     }
 
     pub(super) fn capped(&self, label: Word) {
-        self.label_overflows.get_or_create(&labels::What { what: label }).inc();
+        self.label_overflows.get_or_create(&labels::Label { label }).inc();
     }
 
     fn admit(&self, names: &Names, label: Word, name: &str) -> Name {

@@ -32,7 +32,6 @@ pub use metrics::Connections;
 pub use sample::{Sample, ToolState};
 pub use tool::{BackendMetrics, InFlight, ToolMetrics};
 
-use labels::OTHER;
 use metrics::Metrics;
 use sample::SampleCollector;
 
@@ -97,30 +96,27 @@ impl Telemetry {
         let of_backend = self.backend(backend);
         let name = labels::harmless(tool);
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = (Arc::clone(of_backend.name()), Arc::from(name));
+        let key = (Arc::clone(of_backend.name()), Arc::from(name));
         if let Some(known) = tools.tools.get(&key) {
             return Arc::clone(known);
         }
         if tools.tools.len() >= self.tools_max {
             self.metrics.capped("tool");
-            key.1 = Arc::from(OTHER);
-            if let Some(known) = tools.tools.get(&key) {
-                return Arc::clone(known);
-            }
+            return of_backend.other();
         }
-        let new = Arc::new(ToolMetrics::new(of_backend, Arc::clone(&key.1)));
+        let new = Arc::new(ToolMetrics::new(Arc::clone(of_backend.metrics()), Arc::clone(&key.0), Arc::clone(&key.1)));
         tools.tools.insert(key, Arc::clone(&new));
         new
     }
 
     /// The handles for calls of names that nobody vouches for: whatever a client sends must not use up the bound.
     pub fn unlisted_tool(&self, backend: &str) -> Arc<ToolMetrics> {
-        self.tool(backend, OTHER)
+        self.backend(backend).other()
     }
 
     /// The handles for connections to one of our own listeners: `proxy` or `admin`.
     pub fn listener(&self, listener: &'static str) -> Connections {
-        let labels = labels::What { what: listener };
+        let labels = labels::Listener { listener };
         Connections {
             open: self.metrics.downstream_open.get_or_create_owned(&labels),
             opened: self.metrics.downstream_opened.get_or_create_owned(&labels),

@@ -8,7 +8,7 @@ use prometheus::metrics::counter::Counter;
 use prometheus::metrics::gauge::Gauge;
 use prometheus::metrics::histogram::Histogram;
 
-use super::labels::{self, Name, Outcome, Reason, RequestKind, Unjudged, Word, Words};
+use super::labels::{self, Name, OTHER, Outcome, Reason, RequestKind, Unjudged, Word, Words};
 use super::metrics::{Connections, Metrics, NO_CODE};
 use crate::rules::DispatchCode;
 
@@ -40,6 +40,7 @@ pub struct BackendMetrics {
     unjudged: Slots<{ Unjudged::ALL.len() }>,
     in_flight: Gauge,
     connections: Connections,
+    other: Arc<ToolMetrics>,
 }
 
 impl BackendMetrics {
@@ -53,6 +54,7 @@ impl BackendMetrics {
                 open: metrics.upstream_open.get_or_create_owned(&labels),
                 opened: metrics.upstream_opened.get_or_create_owned(&labels),
             },
+            other: Arc::new(ToolMetrics::new(Arc::clone(&metrics), Arc::clone(&backend), Arc::from(OTHER))),
             metrics,
             backend,
         }
@@ -60,6 +62,15 @@ impl BackendMetrics {
 
     pub(super) fn name(&self) -> &Name {
         &self.backend
+    }
+
+    pub(super) fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// The handles that all tools without a label of their own share.
+    pub fn other(&self) -> Arc<ToolMetrics> {
+        Arc::clone(&self.other)
     }
 
     /// Counts a request by what it is.
@@ -104,7 +115,8 @@ impl Drop for InFlight {
 /// The handles of one tool.
 #[derive(Debug)]
 pub struct ToolMetrics {
-    of_backend: Arc<BackendMetrics>,
+    metrics: Arc<Metrics>,
+    backend: Name,
     tool: Name,
     calls: Slots<{ OUTCOMES * CODES }>,
     short_circuits: Slots<{ Reason::ALL.len() }>,
@@ -113,9 +125,10 @@ pub struct ToolMetrics {
 }
 
 impl ToolMetrics {
-    pub(super) fn new(of_backend: Arc<BackendMetrics>, tool: Name) -> ToolMetrics {
+    pub(super) fn new(metrics: Arc<Metrics>, backend: Name, tool: Name) -> ToolMetrics {
         ToolMetrics {
-            of_backend,
+            metrics,
+            backend,
             tool,
             calls: Slots::new(),
             short_circuits: Slots::new(),
@@ -124,14 +137,9 @@ impl ToolMetrics {
         }
     }
 
-    /// The handles of the tool's backend.
-    pub fn of_backend(&self) -> &Arc<BackendMetrics> {
-        &self.of_backend
-    }
-
     /// The backend's label.
     pub fn backend_label(&self) -> &Arc<str> {
-        &self.of_backend.backend
+        &self.backend
     }
 
     /// The tool's label: its name, or `other`.
@@ -149,14 +157,18 @@ impl ToolMetrics {
     ) {
         self.calls.inc(outcome.index() * CODES + code_index(code), || {
             let code = code.map_or(NO_CODE, DispatchCode::as_str);
-            let labels =
-                labels::Call { backend: self.backend(), tool: Arc::clone(&self.tool), outcome: outcome.word(), code };
-            self.metrics().calls.get_or_create_owned(&labels)
+            let labels = labels::Call {
+                backend: Arc::clone(&self.backend),
+                tool: Arc::clone(&self.tool),
+                outcome: outcome.word(),
+                code,
+            };
+            self.metrics.calls.get_or_create_owned(&labels)
         });
-        let calls = self.call_duration.get_or_init(|| self.metrics().call_duration.get_or_create_owned(&self.labels()));
+        let calls = self.call_duration.get_or_init(|| self.metrics.call_duration.get_or_create_owned(&self.labels()));
         calls.observe(duration.as_secs_f64());
         if let Some(upstream) = upstream {
-            let resolve = || self.metrics().upstream_duration.get_or_create_owned(&self.labels());
+            let resolve = || self.metrics.upstream_duration.get_or_create_owned(&self.labels());
             self.upstream_duration.get_or_init(resolve).observe(upstream.as_secs_f64());
         }
     }
@@ -165,21 +177,14 @@ impl ToolMetrics {
     pub(super) fn short_circuit(&self, reason: Reason) {
         self.short_circuits.inc(reason.index(), || {
             let reason: Word = reason.word();
-            let labels = labels::ShortCircuit { backend: self.backend(), tool: Arc::clone(&self.tool), reason };
-            self.metrics().short_circuits.get_or_create_owned(&labels)
+            let labels =
+                labels::ShortCircuit { backend: Arc::clone(&self.backend), tool: Arc::clone(&self.tool), reason };
+            self.metrics.short_circuits.get_or_create_owned(&labels)
         });
     }
 
-    fn metrics(&self) -> &Metrics {
-        &self.of_backend.metrics
-    }
-
-    fn backend(&self) -> Name {
-        Arc::clone(&self.of_backend.backend)
-    }
-
     fn labels(&self) -> labels::Tool {
-        labels::Tool { backend: self.backend(), tool: Arc::clone(&self.tool) }
+        labels::Tool { backend: Arc::clone(&self.backend), tool: Arc::clone(&self.tool) }
     }
 }
 

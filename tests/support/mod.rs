@@ -1,6 +1,7 @@
 //! A proxy over the real transport with a service that only forwards, and raw sockets on both sides of it.
 
 #![allow(dead_code, reason = "every test binary uses its own part of this")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "the lint knows test functions, not their helpers")]
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -112,6 +113,15 @@ impl Backend {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         Backend { listener, address }
+    }
+
+    /// Whether a connection waits to be accepted.
+    pub(crate) async fn has_pending(&self) -> bool {
+        tokio::select! {
+            biased;
+            _ = self.listener.accept() => true,
+            () = tokio::task::yield_now() => false,
+        }
     }
 
     /// The next connection.

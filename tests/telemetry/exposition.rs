@@ -31,8 +31,8 @@ fn each_thing_that_happens_is_counted_under_its_labels() {
             "toolvane_calls_total{backend=\"jira\",tool=\"odd \\\"name\\\\ \u{fffd}\",outcome=\"neutral\",code=\"none\"}",
             1.0,
         ),
-        ("toolvane_call_duration_seconds_bucket{le=\"0.2\",backend=\"jira\",tool=\"search\"}", 0.0),
-        ("toolvane_call_duration_seconds_bucket{le=\"0.5\",backend=\"jira\",tool=\"search\"}", 2.0),
+        ("toolvane_call_duration_seconds_bucket{backend=\"jira\",tool=\"search\",le=\"0.2\"}", 0.0),
+        ("toolvane_call_duration_seconds_bucket{backend=\"jira\",tool=\"search\",le=\"0.5\"}", 2.0),
         ("toolvane_call_duration_seconds_count{backend=\"jira\",tool=\"search\"}", 2.0),
         ("toolvane_upstream_duration_seconds_sum{backend=\"jira\",tool=\"search\"}", 0.5),
         ("toolvane_calls_in_flight{backend=\"jira\"}", 0.0),
@@ -54,16 +54,16 @@ fn each_thing_that_happens_is_counted_under_its_labels() {
         ("toolvane_list_rewrites_total{backend=\"jira\",result=\"annotated\"}", 1.0),
         ("toolvane_list_changed_notifications_total{backend=\"jira\"}", 3.0),
         ("toolvane_identity_headers_dropped_total", 1.0),
-        ("toolvane_limit_rejections_total{what=\"limits.body_peek\"}", 1.0),
+        ("toolvane_limit_rejections_total{limit=\"limits.body_peek\"}", 1.0),
         ("toolvane_upstream_connections{backend=\"jira\"}", 1.0),
         ("toolvane_upstream_connect_failures_total{backend=\"jira\",reason=\"connect-refused\"}", 1.0),
-        ("toolvane_downstream_connections_accepted_total{what=\"proxy\"}", 1.0),
+        ("toolvane_downstream_connections_accepted_total{listener=\"proxy\"}", 1.0),
         ("toolvane_config_reloads_total{result=\"failure\"}", 1.0),
         ("toolvane_config_last_reload_successful", 0.0),
         ("toolvane_config_last_reload_success_timestamp_seconds", 1_772_452_800.5),
         ("toolvane_config_info{hash=\"0123abcd\"}", 1.0),
         ("toolvane_draining", 1.0),
-        ("toolvane_internal_errors_total{what=\"store\"}", 1.0),
+        ("toolvane_internal_errors_total{place=\"store\"}", 1.0),
         ("toolvane_health_documents", 7.0),
         ("toolvane_store_commits_total", 4.0),
         ("toolvane_store_commit_failures_total", 0.0),
@@ -75,7 +75,8 @@ fn each_thing_that_happens_is_counted_under_its_labels() {
     for (series, expected) in expected {
         assert_eq!(value(&text, series), Some(expected), "{series}\n{text}");
     }
-    for name in ["cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds", "start_time_seconds", "threads"] {
+    assert!(value(&text, "process_cpu_seconds_total").is_some(), "{text}");
+    for name in ["resident_memory_bytes", "open_fds", "max_fds", "start_time_seconds", "threads"] {
         assert!(value(&text, &format!("process_{name}")).is_some_and(|value| value > 0.0), "process_{name}\n{text}");
     }
 }
@@ -147,7 +148,7 @@ fn ten_thousand_tools_rules_and_signatures_are_a_bounded_number_of_series() {
     assert_eq!(series("toolvane_rule_hits_total"), 1_001);
     let other = "toolvane_calls_total{backend=\"jira\",tool=\"other\",outcome=\"failure\",code=\"BACKEND_FAILED\"}";
     assert_eq!(value(&text, other), Some(9_950.0));
-    assert!(value(&text, "toolvane_label_overflows_total{what=\"tool\"}").is_some_and(|capped| capped >= 9_950.0));
+    assert!(value(&text, "toolvane_label_overflows_total{label=\"tool\"}").is_some_and(|capped| capped >= 9_950.0));
 }
 
 #[test]

@@ -52,6 +52,7 @@ impl Draft {
             Field::JsonRpc => self.is_jsonrpc = raw == b"\"2.0\"",
             Field::Id => (self.has_id, self.id) = (true, token(raw, whole)),
             Field::Method => self.method = text(raw),
+            Field::Error if raw == b"null" => self.error = None,
             Field::Error | Field::ErrorCode | Field::ErrorMessage => {
                 read_error(self.error.get_or_insert_default(), field, raw);
             }
@@ -119,6 +120,7 @@ impl Progress {
             Field::TaskStatus => self.status = Some(task_status(raw)),
             Field::TaskIsError => self.end = Some(TaskEnd::Result { is_error: raw == b"true" }),
             Field::TaskResult => self.end = None,
+            Field::TaskError if raw == b"null" => self.end = None,
             _ => {
                 let mut error = match self.end.take() {
                     Some(TaskEnd::Error(error)) => error,

@@ -10,9 +10,10 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 
+use super::answer::Answer;
 use super::fault::{Fault, Side};
 use super::observe::{BodyObserver, Observed};
-use super::upstream::Answer;
+
 use super::wire::Busy;
 
 /// A request or response body. Streams pass through it frame by frame, without a copy.
@@ -129,9 +130,15 @@ impl HttpBody for Body {
                 this.kind = Kind::Empty;
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Kind::Downstream(incoming) => Pin::new(incoming)
-                .poll_frame(cx)
-                .map(|frame| frame.map(|f| f.map_err(|e| Fault::from_body(&e, Side::Downstream)))),
+            Kind::Downstream(incoming) => {
+                let polled = Pin::new(&mut *incoming).poll_frame(cx);
+                let last = matches!(&polled, Poll::Ready(None))
+                    || matches!(&polled, Poll::Ready(Some(Ok(f))) if f.is_trailers() || incoming.is_end_stream());
+                if last && let Some(busy) = &mut this.busy {
+                    busy.body_read();
+                }
+                polled.map(|frame| frame.map(|f| f.map_err(|e| Fault::from_body(&e, Side::Downstream))))
+            }
             Kind::Upstream(answer) => Pin::new(answer).poll_frame(cx),
             Kind::Boxed(body) => Pin::new(body).poll_frame(cx),
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -73,25 +73,26 @@ where
 /// Whether the dispatcher speaks HTTP/2, and the bytes that were read to know. `None`: it went away or said nothing.
 async fn sniff<S>(stream: &mut TcpStream, shared: &Shared<S>) -> Option<(bool, Bytes)> {
     let mut drain = shared.drain.clone();
+    let mut read = Vec::with_capacity(PREFACE.len());
     tokio::select! {
-        ready = tokio::time::timeout(shared.limits.idle_timeout, stream.readable()) => ready.ok()?.ok()?,
+        more = tokio::time::timeout(shared.limits.idle_timeout, read_more(stream, &mut read)) => more.ok()??,
         _ = drain.stopping() => return None,
     }
-    tokio::time::timeout(shared.limits.head_timeout, read_preface(stream)).await.ok()?
+    let decided = async {
+        while read.len() < PREFACE.len() && PREFACE.starts_with(&read) {
+            read_more(stream, &mut read).await?;
+        }
+        Some(())
+    };
+    tokio::time::timeout(shared.limits.head_timeout, decided).await.ok()??;
+    Some((read == PREFACE, Bytes::from(read)))
 }
 
-async fn read_preface(stream: &mut TcpStream) -> Option<(bool, Bytes)> {
-    let mut read = Vec::with_capacity(PREFACE.len());
-    loop {
-        let missing = u64::try_from(PREFACE.len() - read.len()).ok()?;
-        let n = (&mut *stream).take(missing).read_buf(&mut read).await.ok()?;
-        if !PREFACE.starts_with(&read) || n == 0 {
-            return (!read.is_empty()).then(|| (false, Bytes::from(read)));
-        }
-        if read.len() == PREFACE.len() {
-            return Some((true, Bytes::from(read)));
-        }
-    }
+/// Reads no further than a preface is long; `None` at the end.
+async fn read_more(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<()> {
+    let missing = u64::try_from(PREFACE.len().saturating_sub(read.len())).ok()?;
+    let n = stream.take(missing).read_buf(read).await.ok()?;
+    (n > 0).then_some(())
 }
 
 async fn run_h1<S, F>(stream: TcpStream, prefix: Bytes, info: ConnInfo, shared: Arc<Shared<S>>)
@@ -205,7 +206,10 @@ where
         let mut response = match screen(&request, &shared.limits) {
             Some(refusal) => refusal.response(&shared.limits),
             None => {
-                let request = request.map(|incoming| Body::from(incoming).during(busy.clone()));
+                let request = request.map(|incoming| {
+                    let busy = busy.for_body(!incoming.is_end_stream());
+                    Body::from(incoming).during(busy)
+                });
                 (shared.service)(request, info).await
             }
         };

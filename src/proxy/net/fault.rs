@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::fmt;
 use std::io;
+use std::sync::LazyLock;
 
 use crate::rules::TransportFault;
 
@@ -78,7 +79,18 @@ impl fmt::Display for Fault {
     }
 }
 
-impl std::error::Error for Fault {}
+/// Found by hyper among the causes of a body's error, it becomes the reason of the stream's reset.
+static CANCEL: LazyLock<h2::Error> = LazyLock::new(|| h2::Error::from(h2::Reason::CANCEL));
+
+impl std::error::Error for Fault {
+    /// What the dispatcher gave up is cancelled at the backend, not broken.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self.side {
+            Side::Downstream => Some(&*CANCEL),
+            Side::Upstream => None,
+        }
+    }
+}
 
 /// A fault that one of our own bodies raised and hyper wrapped.
 fn own_fault(error: &hyper::Error) -> Option<Fault> {

@@ -83,6 +83,8 @@ impl Upstream {
         };
         self.rewrite(&mut parts, &body, passage, wanted.clone())?;
         let mut response = self.send(Request::from_parts(parts, body), passage.head_timeout).await?;
+        // A proxy answers in its own version (RFC 9110, 6.2).
+        *response.version_mut() = Version::HTTP_11;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             finish_response(response.headers_mut(), passage.policy, received)?;
             return Ok(response);

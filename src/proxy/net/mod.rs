@@ -4,6 +4,7 @@
 //! sends what it answers; [`Upstream::forward`] carries a request to the backend and brings the answer back as a stream.
 //! Nothing here holds a body to read it: [`Observed`] reads along, [`collect`] holds a bounded prefix when it is asked to.
 
+mod answer;
 mod body;
 mod collect;
 mod conn;

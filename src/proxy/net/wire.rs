@@ -27,12 +27,15 @@ pub(super) struct Turn {
     busy: AtomicUsize,
     calls: AtomicU64,
     upgraded: AtomicBool,
+    unread: AtomicBool,
 }
 
 /// A call is in progress as long as one of these lives.
 #[derive(Debug)]
 pub(super) struct Busy {
     turn: Arc<Turn>,
+    /// It goes with a request's body of which something is still to come.
+    unread: bool,
 }
 
 impl Turn {
@@ -40,7 +43,7 @@ impl Turn {
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
         self.calls.fetch_add(1, Ordering::AcqRel);
         self.busy.fetch_add(1, Ordering::AcqRel);
-        Busy { turn: Arc::clone(self) }
+        Busy { turn: Arc::clone(self), unread: false }
     }
 
     /// From now on the bytes are not HTTP.
@@ -63,15 +66,24 @@ impl Turn {
     }
 }
 
-impl Clone for Busy {
-    fn clone(&self) -> Busy {
+impl Busy {
+    /// Another of the same call, for its request's body.
+    pub(super) fn for_body(&self, unread: bool) -> Busy {
         self.turn.busy.fetch_add(1, Ordering::AcqRel);
-        Busy { turn: Arc::clone(&self.turn) }
+        Busy { turn: Arc::clone(&self.turn), unread }
+    }
+
+    /// The body has been read to its end.
+    pub(super) fn body_read(&mut self) {
+        self.unread = false;
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        if self.unread {
+            self.turn.unread.store(true, Ordering::Release);
+        }
         self.turn.busy.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -126,11 +138,18 @@ impl Wire {
             self.seen_calls = calls;
             self.partial = false;
             self.owed = true;
+            self.timer = None;
         }
     }
 
     fn waits_for_head(&self) -> bool {
         self.turn.is_idle() && !self.turn.is_upgraded()
+    }
+
+    /// The dispatcher may still be sending: closing now would reset the connection under the answer.
+    fn may_be_sent_more(&self) -> bool {
+        !self.turn.is_upgraded()
+            && (self.partial || self.last_words.is_some() || self.turn.unread.load(Ordering::Acquire))
     }
 
     /// Ready when the dispatcher has had its time.
@@ -246,8 +265,12 @@ impl AsyncWrite for Wire {
         ready!(Pin::new(&mut this.io).poll_flush(cx))?;
         this.catch_up();
         // hyper flushes when its buffer is empty: with no call in progress, all that was owed is written.
-        if this.turn.is_idle() {
+        if this.waits_for_head() {
             this.owed = false;
+            // hyper may not ask for the next head before there is one: the wait for it begins here.
+            if this.timer.is_none() {
+                let _ = this.poll_overdue(cx);
+            }
         }
         Poll::Ready(Ok(()))
     }
@@ -257,7 +280,7 @@ impl AsyncWrite for Wire {
         if this.linger.is_none() {
             ready!(Pin::new(&mut this.io).poll_shutdown(cx))?;
         }
-        if this.eof || this.turn.is_upgraded() {
+        if this.eof || !this.may_be_sent_more() {
             return Poll::Ready(Ok(()));
         }
         let mut scratch = [0_u8; 4096];

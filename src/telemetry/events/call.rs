@@ -94,7 +94,7 @@ pub struct LimitRejected {
 
 impl Event for LimitRejected {
     fn emit(self, metrics: &Metrics) {
-        metrics.limit_rejections.get_or_create(&labels::What { what: self.limit }).inc();
+        metrics.limit_rejections.get_or_create(&labels::Limit { limit: self.limit }).inc();
         tracing::debug!(target: "toolvane::call", limit = self.limit, value = self.value, "request refused by a limit");
     }
 }

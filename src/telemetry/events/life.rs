@@ -93,7 +93,7 @@ pub struct InternalError<'a> {
 
 impl Event for InternalError<'_> {
     fn emit(self, metrics: &Metrics) {
-        metrics.internal_errors.get_or_create(&labels::What { what: self.place }).inc();
+        metrics.internal_errors.get_or_create(&labels::Place { place: self.place }).inc();
         tracing::error!(target: "toolvane", place = self.place, why = self.why, "fault of toolvane itself, traffic passes");
     }
 }

@@ -1,0 +1,61 @@
+# toolvane: `make run` shows it at work, `make test` is what must pass before anything is merged.
+#
+# Variables: E2E=0 leaves out the end-to-end tests (and says so); LISTEN, ADMIN and DEMO are the addresses of `make run`;
+# PYTEST holds more options for the end-to-end tests, such as PYTEST="-k python-1".
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+E2E ?= 1
+LISTEN ?= 127.0.0.1:8080
+ADMIN ?= 127.0.0.1:9090
+DEMO ?= 127.0.0.1:9000
+PYTEST ?=
+NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
+
+.PHONY: help build run lint unit e2e test verify bench clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 16
+
+build: ## Build toolvane and the demo server
+	cargo build --bin toolvane --example demo_server
+
+run: ## Start the demo server behind toolvane; Ctrl-C ends both
+	@cargo build --quiet --bin toolvane --example demo_server
+	@LISTEN=$(LISTEN) ADMIN=$(ADMIN) DEMO=$(DEMO) examples/demo_server/run.sh
+
+lint: ## Formatting and clippy, warnings are errors
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+
+unit: ## Rust tests, with cargo-nextest where it is installed
+ifeq ($(NEXTEST),yes)
+	cargo nextest run --no-fail-fast
+	cargo test --doc
+else
+	cargo test --no-fail-fast
+endif
+
+e2e: ## Real SDK clients, real servers, the official conformance suite (installs them into .cache/ once)
+ifeq ($(E2E),0)
+	@echo "E2E=0: the end-to-end tests are left out"
+else
+	cargo build --bin toolvane --example demo_server
+	python3 tests/e2e/run.py $(PYTEST)
+endif
+
+test: lint unit e2e ## All that must pass before a merge; under 30 minutes on two cores
+
+verify: test ## The long ones too: ignored Rust tests in release mode, ten minutes of end-to-end soak
+	cargo test --release --no-fail-fast -- --ignored
+	cargo build --release --bin toolvane
+	python3 tests/e2e/run.py --toolvane=../../target/release/toolvane --long $(PYTEST)
+
+bench: ## Benchmarks
+	cargo bench
+
+clean: ## Remove builds and what the end-to-end tests installed
+	cargo clean
+	rm -rf .cache

@@ -1,0 +1,206 @@
+//! What is believed, over HTTP: documents, the effective view of a caller, and the tools.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::json;
+
+use super::query::{Parameters, scope};
+use super::{Admin, refuse};
+use crate::clock::{Now, Wall};
+use crate::health::{Caller, Document, Filter, Status, ToolRef, View};
+use crate::rules::{Classification, Scope};
+
+type Given = Query<BTreeMap<String, String>>;
+type Answer = Result<Response, Box<Response>>;
+
+/// The word for GLOBAL's scope id in a path.
+const NO_ID: &str = "-";
+
+/// A document as it is shown: as stored, and whether its next trial is due.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    document: Document,
+    retesting: bool,
+}
+
+impl Shown {
+    fn of(document: Document, now: Now) -> Shown {
+        let due = document.next_trial_at.is_some_and(|at| at <= now.wall);
+        Shown { retesting: document.status == Status::Down && due, document }
+    }
+}
+
+/// `GET /v1/health`: the documents in memory that fit.
+pub(super) async fn list(State(admin): State<Arc<Admin>>, Query(given): Given) -> Response {
+    answer(|| {
+        let given = Parameters::checked(given, &["scope", "scopeId", "tenant", "backend", "tool", "status"])?;
+        let filter = Filter {
+            scope: given.scope()?,
+            scope_id: given.text("scopeId").map(str::to_owned),
+            tenant_id: given.text("tenant").map(str::to_owned),
+            backend: given.text("backend").map(str::to_owned),
+            tool_name: given.text("tool").map(str::to_owned),
+            status: given.status()?,
+            due_cooldown: false,
+        };
+        let now = admin.clock.now();
+        let documents: Vec<Shown> =
+            admin.registry.documents(&filter, now).into_iter().map(|document| Shown::of(document, now)).collect();
+        Ok(Json(json!({ "documents": documents })).into_response())
+    })
+}
+
+/// `GET /v1/health/{scope}/{scopeId}/{tool}`: one document. What tells it from others must be given where there are several.
+pub(super) async fn one(
+    State(admin): State<Arc<Admin>>,
+    Path((level, scope_id, tool)): Path<(String, String, String)>,
+    Query(given): Given,
+) -> Response {
+    answer(|| {
+        let given = Parameters::checked(given, &["backend", "tenant"])?;
+        let level = scope(&level)?;
+        let filter = Filter {
+            scope: Some(level),
+            scope_id: (level != Scope::Global && scope_id != NO_ID).then_some(scope_id),
+            tenant_id: given.text("tenant").map(str::to_owned),
+            backend: given.text("backend").map(str::to_owned),
+            tool_name: Some(tool),
+            ..Filter::default()
+        };
+        let now = admin.clock.now();
+        let mut found = admin.registry.documents(&filter, now);
+        match (found.pop(), found.is_empty()) {
+            (Some(document), true) => Ok(Json(Shown::of(document, now)).into_response()),
+            (None, _) => Err(Box::new(refuse(
+                StatusCode::NOT_FOUND,
+                "no such document",
+                "nothing is held about this tool at this scope, which reads as OK",
+            ))),
+            (Some(document), false) => {
+                found.push(document);
+                let keys: Vec<_> = found.into_iter().map(|document| document.key).collect();
+                let body = json!({
+                    "type": "about:blank", "title": "more than one document", "status": 409,
+                    "detail": "add `backend` or `tenant` to tell them apart", "documents": keys,
+                });
+                Ok((StatusCode::CONFLICT, Json(body)).into_response())
+            }
+        }
+    })
+}
+
+/// What a caller is told about a tool.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Effective {
+    backend: Arc<str>,
+    tool: Arc<str>,
+    status: Status,
+    retesting: bool,
+    since: Option<Wall>,
+    expected_recovery_at: Option<Wall>,
+    next_trial_at: Option<Wall>,
+    classification: Option<Classification>,
+    signature: Option<Arc<str>>,
+    scope: Option<Scope>,
+    scope_id: Option<String>,
+    note: Option<Arc<str>>,
+    user_action_hint: Option<Arc<str>>,
+}
+
+impl Effective {
+    fn of(at: ToolRef, view: View) -> Effective {
+        let entry = view.entry.as_deref();
+        Effective {
+            backend: at.backend,
+            tool: at.tool,
+            status: view.status,
+            retesting: view.retesting,
+            since: view.since,
+            expected_recovery_at: view.expected_recovery_at,
+            next_trial_at: view.next_trial_at,
+            classification: entry.and_then(|entry| entry.classification),
+            signature: entry.and_then(|entry| entry.signature.clone()),
+            scope: entry.map(|entry| entry.key.scope),
+            scope_id: entry.and_then(|entry| entry.key.scope_id.clone()),
+            note: entry.and_then(|entry| entry.note.clone()),
+            user_action_hint: entry.and_then(|entry| entry.user_action_hint.clone()),
+        }
+    }
+}
+
+/// `GET /v1/lookup`: the effective entry of a caller's cascade.
+pub(super) async fn lookup(State(admin): State<Arc<Admin>>, Query(given): Given) -> Response {
+    answer(|| {
+        let given = Parameters::checked(given, &["tool", "backend", "session", "user", "project", "tenant"])?;
+        let tool: Arc<str> = given.need("tool")?.into();
+        let backend = backend_of(&admin, given.text("backend"), &tool)?;
+        let at = ToolRef { backend, tool };
+        let caller = caller_of(&given);
+        let view = admin.registry.lookup(&caller, &at, admin.clock.now());
+        Ok(Json(Effective::of(at, view)).into_response())
+    })
+}
+
+fn caller_of(given: &Parameters) -> Caller {
+    Caller {
+        session: given.text("session").map(Arc::from),
+        user: given.text("user").map(Arc::from),
+        project: given.text("project").unwrap_or("default").into(),
+        tenant: given.text("tenant").unwrap_or("default").into(),
+        roles: Vec::new(),
+        credential: None,
+    }
+}
+
+/// The backend that is meant: the one that is named, the only one that has the tool, or the only one there is.
+fn backend_of(admin: &Admin, named: Option<&str>, tool: &str) -> Result<Arc<str>, Box<Response>> {
+    let backends = admin.proxy.backends();
+    if let Some(named) = named {
+        let known = backends.iter().find(|backend| &***backend == named).cloned();
+        return known.ok_or_else(|| super::query::bad(format!("no backend is named {named:?}; there are {}", backends.join(", "))));
+    }
+    let mut having: Vec<Arc<str>> =
+        admin.proxy.tools().into_iter().filter(|(_, name)| name == tool).map(|(backend, _)| backend).collect();
+    if having.is_empty() {
+        having = backends;
+    }
+    match having.as_slice() {
+        [only] => Ok(Arc::clone(only)),
+        several => {
+            let detail = format!("several backends may have it: add `backend`, one of {}", several.join(", "));
+            Err(Box::new(refuse(StatusCode::CONFLICT, "which backend?", detail)))
+        }
+    }
+}
+
+/// `GET /v1/tools`: every tool that is known by name, and how it stands for a caller (by default: for anybody).
+pub(super) async fn tools(State(admin): State<Arc<Admin>>, Query(given): Given) -> Response {
+    answer(|| {
+        let given = Parameters::checked(given, &["backend", "session", "user", "project", "tenant"])?;
+        let caller = caller_of(&given);
+        let now = admin.clock.now();
+        let wanted = given.text("backend").map(str::to_owned);
+        let known = admin.proxy.tools().into_iter();
+        let tools: Vec<_> = known
+            .filter(|(backend, _)| wanted.as_deref().is_none_or(|wanted| wanted == &**backend))
+            .map(|(backend, tool)| {
+                let at = ToolRef { backend, tool: tool.into() };
+                let view = admin.registry.lookup(&caller, &at, now);
+                Effective::of(at, view)
+            })
+            .collect();
+        Ok(Json(json!({ "tools": tools })).into_response())
+    })
+}
+
+fn answer(work: impl FnOnce() -> Answer) -> Response {
+    work().unwrap_or_else(|refusal| *refusal)
+}

@@ -1,0 +1,64 @@
+//! Reading what a query asks for, with errors that say what is allowed.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::refuse;
+use crate::health::Status;
+use crate::rules::Scope;
+
+/// The parameters of one request.
+#[derive(Debug)]
+pub(super) struct Parameters {
+    given: BTreeMap<String, String>,
+}
+
+impl Parameters {
+    /// Takes the parameters if all of them are known.
+    pub(super) fn checked(given: BTreeMap<String, String>, allowed: &[&str]) -> Result<Parameters, Box<Response>> {
+        match given.keys().find(|name| !allowed.contains(&name.as_str())) {
+            None => Ok(Parameters { given }),
+            Some(unknown) => {
+                let known = allowed.join(", ");
+                Err(bad(format!("unknown parameter {unknown:?}; known are {known}")))
+            }
+        }
+    }
+
+    /// A parameter that may be absent. An empty one is.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.given.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// A parameter that must be there.
+    pub(super) fn need(&self, name: &str) -> Result<&str, Box<Response>> {
+        self.text(name).ok_or_else(|| bad(format!("parameter {name:?} is missing")))
+    }
+
+    pub(super) fn scope(&self) -> Result<Option<Scope>, Box<Response>> {
+        self.text("scope").map(scope).transpose()
+    }
+
+    pub(super) fn status(&self) -> Result<Option<Status>, Box<Response>> {
+        let status = |text: &str| match text.to_ascii_uppercase().as_str() {
+            "OK" => Ok(Status::Ok),
+            "DEGRADED" => Ok(Status::Degraded),
+            "DOWN" => Ok(Status::Down),
+            _ => Err(bad(format!("status {text:?} is none of OK, DEGRADED, DOWN"))),
+        };
+        self.text("status").map(status).transpose()
+    }
+}
+
+/// A scope by its name, in any letter case.
+pub(super) fn scope(text: &str) -> Result<Scope, Box<Response>> {
+    let found = Scope::ALL.into_iter().find(|scope| scope.as_str().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| bad(format!("scope {text:?} is none of SESSION, USER, PROJECT, TENANT, GLOBAL")))
+}
+
+/// What was asked cannot be understood.
+pub(super) fn bad(detail: String) -> Box<Response> {
+    Box::new(refuse(StatusCode::BAD_REQUEST, "bad request", detail))
+}

@@ -1,0 +1,7 @@
+//! Wiring: from a configuration to a running proxy, and from a signal to its orderly end.
+
+mod rules;
+mod start;
+
+pub use rules::compile;
+pub use start::{App, Running, StartError};

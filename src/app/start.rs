@@ -1,0 +1,223 @@
+//! One process from its start to its end.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::admin::{self, Admin};
+use crate::clock::Clock;
+use crate::config::{self, Config};
+use crate::health::{Backing, MemoryOnly, Registry};
+use crate::proxy::net::{self, Drain, Limits};
+use crate::proxy::{Parts, Proxy, RuleSet};
+use crate::store::{self, InstallKey, OpenError, Store};
+use crate::telemetry::events::{Draining, Reloaded, Started, Stopped, StoreOpened, StoreReported};
+use crate::telemetry::{self, Telemetry};
+
+/// What a process is made of.
+pub struct App {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// The rule tables.
+    pub rules: RuleSet,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// 32 random bytes from the operating system, for an installation that has no key yet.
+    pub fresh_key: [u8; 32],
+    /// Seed of the random numbers for jitter.
+    pub seed: u64,
+    /// A name for the configuration in force, for logs and metrics.
+    pub config_hash: String,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// Why a process cannot start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A listener's address is taken or not ours.
+    #[error("cannot listen on {address}: {why}; change `{key}` or stop whoever holds it")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The key of the configuration.
+        key: &'static str,
+        /// The reason.
+        why: std::io::Error,
+    },
+    /// The state file is in use.
+    #[error("cannot open the state file {path}: {why}")]
+    Store {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: OpenError,
+    },
+}
+
+/// A process that serves.
+#[derive(Debug)]
+pub struct Running {
+    /// Where dispatchers connect, with the ports that were taken.
+    pub listen: Vec<SocketAddr>,
+    /// Where the admin surface answers.
+    pub admin: SocketAddr,
+    drain: Drain,
+    drain_timeout: Duration,
+    registry: Arc<Registry>,
+    telemetry: Arc<Telemetry>,
+    proxy: Proxy,
+    store: Option<Arc<Store>>,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl App {
+    /// Opens the state file, binds the listeners and serves.
+    ///
+    /// # Errors
+    /// What stands in the way, and what to do about it.
+    pub async fn start(self) -> Result<Running, StartError> {
+        let config = self.config;
+        let telemetry = Arc::new(Telemetry::new(&telemetry::Settings {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            revision: option_env!("TOOLVANE_REVISION").unwrap_or("unknown").to_owned(),
+            tools_max: config.metrics_tools_max,
+        }));
+        let now = self.clock.now();
+        telemetry.emit(Reloaded { result: Ok(&self.config_hash), at: now.wall });
+        let (store, key) = open_store(&config, &self.clock, &telemetry, InstallKey(self.fresh_key))?;
+        let backing: Arc<dyn Backing> = match &store {
+            Some(store) => Arc::clone(store) as Arc<dyn Backing>,
+            None => Arc::new(MemoryOnly),
+        };
+        let registry = Arc::new(Registry::new(config.tuning.clone(), backing));
+        for document in store.iter().flat_map(|store| store.load_all()) {
+            registry.load(document, now);
+        }
+        let proxy = Proxy::new(Parts {
+            config: Arc::clone(&config),
+            clock: Arc::clone(&self.clock),
+            registry: Arc::clone(&registry),
+            rules: self.rules,
+            telemetry: Arc::clone(&telemetry),
+            key: key.0,
+            random: random(self.seed),
+        });
+        let (drain, signal) = Drain::new();
+        let listeners = bind(&config).await?;
+        let admin_bound = admin::Bound::bind(config.admin)
+            .await
+            .map_err(|why| StartError::Listen { address: config.admin, key: "admin.listen", why })?;
+        let admin = Arc::new(Admin {
+            clock: self.clock,
+            registry: Arc::clone(&registry),
+            telemetry: Arc::clone(&telemetry),
+            proxy: proxy.clone(),
+            store: store.clone(),
+            drain: signal.clone(),
+            started: AtomicBool::new(false),
+        });
+        let listen: Vec<SocketAddr> = listeners.iter().map(net::Bound::address).collect();
+        let admin_address = admin_bound.address();
+        let service = {
+            let proxy = proxy.clone();
+            move |request, conn| proxy.clone().handle(request, conn)
+        };
+        let serving = tokio::spawn(net::serve(listeners, service, limits(&config), signal));
+        tokio::spawn(proxy.clone().probe_forever());
+        admin.started.store(true, Ordering::Release);
+        tokio::spawn(admin_bound.serve(admin));
+        telemetry.emit(Started {
+            version: env!("CARGO_PKG_VERSION"),
+            listen: &joined(&listen),
+            admin: &admin_address.to_string(),
+            backends: config.backends.len(),
+        });
+        let drain_timeout = config.drain_timeout;
+        Ok(Running { listen, admin: admin_address, drain, drain_timeout, registry, telemetry, proxy, store, serving })
+    }
+}
+
+impl Running {
+    /// Leaves in order: nothing is learned any more, what is in flight is finished until the drain timeout.
+    pub fn drain(&self) {
+        self.leave(self.drain_timeout);
+    }
+
+    /// Leaves at once: what is in flight is cut off.
+    pub fn stop(&self) {
+        self.leave(Duration::ZERO);
+    }
+
+    fn leave(&self, timeout: Duration) {
+        self.registry.freeze();
+        self.telemetry.emit(Draining { in_flight: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
+        self.drain.stop(timeout);
+    }
+
+    /// Waits until nothing is served any more, then closes the state file.
+    pub async fn ended(&mut self) {
+        let _ = (&mut self.serving).await;
+        if let Some(store) = &self.store {
+            // The store reports by itself what it could not write.
+            let _ = store.close().await;
+        }
+        self.telemetry.emit(Stopped { cut_off: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
+    }
+}
+
+type Opened = (Option<Arc<Store>>, InstallKey);
+
+fn open_store(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+    telemetry: &Arc<Telemetry>,
+    fresh: InstallKey,
+) -> Result<Opened, StartError> {
+    let config::Store::Redb(path) = &config.store else { return Ok((None, fresh)) };
+    let sink = Arc::clone(telemetry);
+    let report = Arc::new(move |report| sink.emit(StoreReported(&report)));
+    let settings = store::Settings::new(path, Arc::clone(clock), report, fresh);
+    let (store, opened) = Store::open(settings).map_err(|why| StartError::Store { path: path.clone(), why })?;
+    telemetry.emit(StoreOpened { path, opened: &opened, documents: store.load_all().len() });
+    let key = store.install_key();
+    Ok((Some(Arc::new(store)), key))
+}
+
+async fn bind(config: &Config) -> Result<Vec<net::Bound>, StartError> {
+    let mut bound = Vec::new();
+    for &address in &config.listen {
+        let listener = net::Bound::bind(address).await;
+        bound.push(listener.map_err(|why| StartError::Listen { address, key: "listen", why })?);
+    }
+    Ok(bound)
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        head_size: config.limits.head,
+        headers: config.limits.headers,
+        head_timeout: config.limits.header_timeout,
+        idle_timeout: config.limits.idle,
+        connections: config.limits.connections,
+        ..Limits::default()
+    }
+}
+
+fn random(seed: u64) -> Box<dyn Fn() -> f64 + Send + Sync> {
+    let generator = std::sync::Mutex::new(fastrand::Rng::with_seed(seed));
+    Box::new(move || generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner).f64())
+}
+
+fn joined(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ")
+}

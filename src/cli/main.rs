@@ -1,0 +1,74 @@
+//! From arguments to an exit code: which command, with which streams.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::{CommandFactory, Parser};
+
+use super::args::{Arguments, Classify, Command};
+use super::check::{self, Output};
+use super::{BAD, CONFIG, FINE, UNAVAILABLE, USAGE, classify, healthcheck, run};
+use crate::clock::{Clock, SystemClock};
+use crate::rules::{self, Limits};
+use crate::yaml::{Source, Style};
+
+/// Runs the command that the process was started with; gives its exit code.
+pub fn main() -> u8 {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { USAGE } else { FINE };
+        }
+    };
+    let words = &mut io::stderr();
+    match arguments.command {
+        Command::Run(args) => run::run(&args, words, style()),
+        Command::Check(args) => {
+            let output = if args.json { Output::Json } else { Output::Text(style()) };
+            let count = |source: &std::sync::Arc<Source>| rules::file::load_alone(source, Limits::default()).map(|t| t.rules().len());
+            let checked = check::check(&args.files, output, &count);
+            let _ = io::stdout().write_all(checked.stdout.as_bytes());
+            let _ = words.write_all(checked.stderr.as_bytes());
+            checked.code
+        }
+        Command::Classify(args) => classify(&args, words),
+        Command::Healthcheck(args) => healthcheck::healthcheck(&args.admin, words),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Arguments::command(), "toolvane", &mut io::stdout());
+            FINE
+        }
+    }
+}
+
+fn classify(args: &Classify, words: &mut impl Write) -> u8 {
+    let mut layers = Vec::new();
+    for path in &args.rules {
+        match Source::load(path) {
+            Ok(source) => layers.push(source),
+            Err(report) => {
+                let _ = writeln!(words, "{}", report.render(style()));
+                return CONFIG;
+            }
+        }
+    }
+    let table = match rules::load(&layers, Limits::default()) {
+        Ok(table) => table,
+        Err(report) => {
+            let _ = writeln!(words, "{}", report.render(style()));
+            return CONFIG;
+        }
+    };
+    let output = io::BufWriter::new(io::stdout().lock());
+    match classify::classify(io::stdin().lock(), output, &mut *words, &table, SystemClock.now()) {
+        Ok(summary) if summary.bad == 0 => FINE,
+        Ok(_) => BAD,
+        Err(error) => {
+            let _ = writeln!(words, "error: {error}");
+            UNAVAILABLE
+        }
+    }
+}
+
+fn style() -> Style {
+    if io::stderr().is_terminal() && !super::args::no_color() { Style::Coloured } else { Style::Plain }
+}

@@ -1,0 +1,130 @@
+//! `toolvane run`: the proxy, until a signal ends it.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::Run;
+use super::{BAD, CONFIG, FINE};
+use crate::app::{self, App, Running};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Arguments, Config, LogFormat, LogLevel};
+use crate::telemetry::logs;
+use crate::yaml::{Report, Source, Style};
+
+/// Runs the proxy; gives the exit code.
+pub fn run(args: &Run, words: &mut impl Write, style: Style) -> u8 {
+    let prepared = match prepare(args) {
+        Ok(prepared) => prepared,
+        Err(report) => {
+            let _ = writeln!(words, "{}", report.render(style));
+            return CONFIG;
+        }
+    };
+    if let Err(why) = log(&prepared.config, &prepared.clock) {
+        let _ = writeln!(words, "error: {why}");
+        return CONFIG;
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = writeln!(words, "error: cannot start the runtime: {error}");
+            return BAD;
+        }
+    };
+    runtime.block_on(serve(prepared, words))
+}
+
+fn prepare(args: &Run) -> Result<App, Report> {
+    let (config, text) = match &args.config {
+        Some(path) => {
+            let source = Source::load(path)?;
+            let config = Config::read(&source, path.parent().unwrap_or(Path::new("")))?;
+            (config, source.text().to_owned())
+        }
+        None => {
+            let arguments = Arguments {
+                listen: args.listen.clone(),
+                admin: args.admin.clone(),
+                backend: args.backend.clone().unwrap_or_default(),
+            };
+            (Config::from_args(&arguments)?, format!("{arguments:?}"))
+        }
+    };
+    let rules = app::compile(&config)?;
+    let hash = blake3::hash(text.as_bytes()).to_hex();
+    Ok(App {
+        rules,
+        config: Arc::new(config),
+        clock: Arc::new(SystemClock),
+        fresh_key: random_bytes(),
+        seed: u64::from_ne_bytes(random_bytes()),
+        config_hash: hash.chars().take(16).collect(),
+    })
+}
+
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        // Interrupted at most: the pool of a machine that runs programs is ready.
+        filled += rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty()).unwrap_or(0);
+    }
+    bytes
+}
+
+fn log(config: &Config, clock: &Arc<dyn Clock>) -> Result<(), String> {
+    let terminal = std::io::stdout().is_terminal();
+    let format = match config.log.format {
+        LogFormat::Json => logs::Format::Json,
+        LogFormat::Text => logs::Format::Text { ansi: terminal },
+        LogFormat::Auto if terminal => logs::Format::Text { ansi: true },
+        LogFormat::Auto => logs::Format::Json,
+    };
+    let level = match config.log.level {
+        LogLevel::Error => "error",
+        LogLevel::Warn => "warn",
+        LogLevel::Info => "info",
+        LogLevel::Debug => "debug",
+        LogLevel::Trace => "trace",
+    };
+    let subscriber =
+        logs::subscriber(format, level, Arc::clone(clock), std::io::stdout).map_err(|bad| bad.to_string())?;
+    tracing::subscriber::set_global_default(subscriber).map_err(|error| error.to_string())
+}
+
+async fn serve(app: App, words: &mut impl Write) -> u8 {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        let _ = writeln!(words, "error: cannot listen for signals");
+        return BAD;
+    };
+    let mut running = match app.start().await {
+        Ok(running) => running,
+        Err(error) => {
+            let _ = writeln!(words, "error: {error}");
+            return BAD;
+        }
+    };
+    announce(&running, words);
+    tokio::select! {
+        _ = terminate.recv() => running.drain(),
+        _ = interrupt.recv() => running.stop(),
+        () = running.ended() => return FINE,
+    }
+    tokio::select! {
+        () = running.ended() => {}
+        _ = async { tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} } } => {
+            running.stop();
+        }
+    }
+    FINE
+}
+
+fn announce(running: &Running, words: &mut impl Write) {
+    for address in &running.listen {
+        let _ = writeln!(words, "listening on http://{address}");
+    }
+    let _ = writeln!(words, "admin on http://{}", running.admin);
+}

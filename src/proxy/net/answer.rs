@@ -1,0 +1,172 @@
+//! One call at a backend: its request's body on the way out, its answer's body on the way in, and the connection that
+//! both go over for as long as either needs it.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::sync::oneshot;
+
+use super::body::Body;
+use super::expect::{Outgoing, Progress};
+use super::fault::{Fault, Side};
+use super::upstream::HttpVersion;
+use super::{h1, h2};
+
+/// How long the rest of a request's body may stand still once its answer is complete.
+const REST_STALL: Duration = Duration::from_secs(10);
+
+/// What lives as long as one call: its end cancels the rest of the request's body.
+pub(super) struct Call {
+    progress: Option<Arc<Progress>>,
+    /// Dropped with the call.
+    _alive: Option<oneshot::Sender<()>>,
+    /// The body waits, or waited, for `100 Continue`.
+    expects: bool,
+}
+
+impl Call {
+    /// Wraps the body of `request` so that it tells its progress, waits for `100 Continue`, and ends with the call.
+    pub(super) fn start(request: Request<Body>, http: HttpVersion) -> (Call, Request<Outgoing>) {
+        if request.body().is_end_stream() {
+            return (Call { progress: None, _alive: None, expects: false }, request.map(Outgoing::plain));
+        }
+        let expects = request.headers().contains_key(header::EXPECT) && http == HttpVersion::One;
+        let progress = Arc::new(Progress::default());
+        let (alive, over) = oneshot::channel();
+        let tracked = Arc::clone(&progress);
+        let mut request = request.map(|body| Outgoing::tracked(body, tracked, over));
+        if expects {
+            hold_for_continue(&mut request);
+        }
+        (Call { progress: Some(progress), _alive: Some(alive), expects }, request)
+    }
+
+    /// How far the request's body has got; `None` if it has none.
+    pub(super) fn progress(&self) -> Option<Arc<Progress>> {
+        self.progress.clone()
+    }
+}
+
+/// `Expect: 100-continue` (RFC 9110, 10.1.1): the body waits for the backend's word. The dispatcher gets its own `100
+/// Continue` from hyper's server at the moment the body is first asked for, which is then.
+fn hold_for_continue(request: &mut Request<Outgoing>) {
+    let (allow, allowed) = oneshot::channel();
+    request.body_mut().hold(allowed);
+    let allow = Mutex::new(Some(allow));
+    hyper::ext::on_informational(request, move |response| {
+        if response.status() == StatusCode::CONTINUE
+            && let Some(allow) = allow.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            let _ = allow.send(());
+        }
+    });
+}
+
+/// The connection of a call.
+pub(super) enum Lease {
+    One(h1::Lease),
+    Two(h2::Lease),
+}
+
+impl Lease {
+    fn give_back(self) {
+        match self {
+            Lease::One(lease) => lease.finish(),
+            Lease::Two(lease) => drop(lease),
+        }
+    }
+}
+
+/// The answer of a call whose head has arrived.
+pub(super) fn answer(response: Response<Incoming>, lease: Lease, call: Call) -> Response<Body> {
+    let (parts, incoming) = response.into_parts();
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        if let Lease::One(lease) = lease {
+            lease.hand_over();
+        }
+        return Response::from_parts(parts, Body::empty());
+    }
+    let mut answer = Answer { incoming, held: Some((lease, call)) };
+    if answer.incoming.is_end_stream() {
+        answer.finish();
+    }
+    Response::from_parts(parts, Body::answer(answer))
+}
+
+/// The body of a backend's answer, with the connection that it comes over.
+pub(super) struct Answer {
+    incoming: Incoming,
+    held: Option<(Lease, Call)>,
+}
+
+impl Answer {
+    /// All of the answer is here. What is left of the request's body goes on, for the backend may still read it.
+    fn finish(&mut self) {
+        let Some((lease, call)) = self.held.take() else { return };
+        match call.progress.clone() {
+            Some(progress) if !progress.is_done() => {
+                let unwanted = call.expects && progress.frames() == 0;
+                if !unwanted {
+                    tokio::spawn(send_rest(lease, call, progress));
+                }
+            }
+            _ => lease.give_back(),
+        }
+    }
+}
+
+/// Keeps a call whose answer came early until its body is sent, or stands still for [`REST_STALL`].
+async fn send_rest(lease: Lease, call: Call, progress: Arc<Progress>) {
+    let mut seen = progress.frames();
+    loop {
+        let sent = tokio::time::timeout(REST_STALL, progress.done()).await.is_ok();
+        if sent {
+            lease.give_back();
+            break;
+        }
+        if progress.frames() == seen {
+            break;
+        }
+        seen = progress.frames();
+    }
+    drop(call);
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = Fault;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
+        match frame {
+            None => {
+                self.finish();
+                Poll::Ready(None)
+            }
+            Some(Ok(frame)) => {
+                if frame.is_trailers() || self.incoming.is_end_stream() {
+                    self.finish();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                self.held = None;
+                Poll::Ready(Some(Err(Fault::from_body(&error, Side::Upstream))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
