@@ -15,12 +15,13 @@ ENDS_WITHIN_SECONDS = 10
 class Run:
     """The script behind `make run`, in a terminal of its own as far as signals go."""
 
-    def __init__(self):
-        addresses = {name: "127.0.0.1:0" for name in ("LISTEN", "ADMIN", "DEMO")}
+    def __init__(self, config):
+        settings = {name: "127.0.0.1:0" for name in ("LISTEN", "ADMIN", "DEMO")}
+        settings |= {f"{name.upper()}_BIN": str(config.getoption(name).absolute()) for name in ("toolvane", "demo")}
         self.process = subprocess.Popen(
             ["bash", "examples/demo_server/run.sh"],
             cwd=install.REPO,
-            env={**os.environ, **addresses},
+            env={**os.environ, **settings},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -52,8 +53,8 @@ def shell(command):
     return done.stdout
 
 
-def test_make_run_does_what_it_prints():
-    run = Run()
+def test_make_run_does_what_it_prints(request):
+    run = Run(request.config)
     try:
         commands = run.commands()
         assert len(commands) == 3, run.words()

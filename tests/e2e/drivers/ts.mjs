@@ -54,9 +54,11 @@ async function v2() {
         Transport: StreamableHTTPClientTransport,
         make: era => {
             const mode = era === 'modern' ? { pin: '2026-07-28' } : 'legacy';
-            const client = new Client(info, { capabilities: { elicitation: {} }, versionNegotiation: { mode } });
+            // In the stateless era this opens a subscription; with sessions it listens on their stream.
+            const tools = { autoRefresh: false, debounceMs: 0, onChanged: countListChange };
+            const options = { capabilities: { elicitation: {} }, versionNegotiation: { mode }, listChanged: { tools } };
+            const client = new Client(info, options);
             client.setRequestHandler('elicitation/create', answerQuestion);
-            client.setNotificationHandler('notifications/tools/list_changed', countListChange);
             return client;
         },
         call: (client, params, options) => client.callTool(params, options),

@@ -82,8 +82,8 @@ class Workshop:
         self._stack.close()
 
 
-def folder_of(request):
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", request.node.nodeid.split("e2e/")[-1]).strip("-")
+def folder_of(request, *row):
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join([request.node.nodeid, *row])).strip("-")
     folder = install.CACHE / "logs" / name
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.redb*"):
@@ -99,7 +99,8 @@ def workshop(request):
 
 
 @pytest.fixture(scope="class")
-def class_workshop(request):
-    made = Workshop(request.config, folder_of(request))
+def class_workshop(request, row):
+    """For the rows of a class: made anew for each row."""
+    made = Workshop(request.config, folder_of(request, *row))
     yield made
     made.close()

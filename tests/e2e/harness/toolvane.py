@@ -53,8 +53,7 @@ class Toolvane:
 
     def documents(self):
         """All health documents."""
-        answer = self.get_json("/v1/health")
-        return answer if isinstance(answer, list) else next(v for v in answer.values() if isinstance(v, list))
+        return self.get_json("/v1/health")["documents"]
 
     def troubles(self):
         """What is not OK: (scope, tool, status) of every such document."""
@@ -81,8 +80,12 @@ class Toolvane:
 
     def wait_for(self, tool, status, within, **caller):
         """Waits until the cascade gives this status (OK, DEGRADED, DOWN, RETESTING) to this caller."""
-        what = f"{tool} to be {status} for {caller or 'anybody'}"
-        return eventually(lambda: self.lookup(tool, **caller)["status"] == status, within, what)
+
+        def reached():
+            found = self.lookup(tool, **caller)
+            return found["retesting"] if status == "RETESTING" else found["status"] == status
+
+        return eventually(reached, within, f"{tool} to be {status} for {caller or 'anybody'}")
 
     def stop(self):
         """Drains and ends; must end cleanly."""
