@@ -1,5 +1,6 @@
 """toolvane as its users meet it: a binary, a config file, and what the admin listener says."""
 
+import itertools
 import json
 import pathlib
 import re
@@ -9,6 +10,7 @@ import urllib.request
 
 from .processes import Program, eventually
 
+NUMBERS = itertools.count(1)
 METRIC = re.compile(r"^(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)", re.MULTILINE)
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -30,7 +32,7 @@ class Toolvane:
             "listen": "127.0.0.1:0",
             "admin": {"listen": "127.0.0.1:0"},
             "backends": [{"name": "backend", "kind": "mcp", "url": backend_url}],
-            "store": {"path": str(self.folder / "toolvane.redb")},
+            "store": {"path": str(self.folder / f"toolvane-{next(NUMBERS)}.redb")},
             **config,
         }
 
