@@ -11,7 +11,7 @@ use crate::rules::codes;
 use crate::rules::exchange::BackendKind;
 use crate::rules::rule::{Want, When};
 use crate::rules::text::fold;
-use crate::yaml::{At, Fields, Kind};
+use crate::yaml::{At, Fields, Kind, Value};
 
 /// Statuses that HTTP messages can carry.
 const STATUS: std::ops::RangeInclusive<i64> = 100..=999;
@@ -32,10 +32,11 @@ pub(super) fn when(at: At<'_>) -> Option<When> {
 }
 
 fn clauses_of_not(fields: &Fields<'_>) -> Option<When> {
+    let clauses = clauses(fields);
     if fields.names().next().is_none() {
         return fields.at().fail("`not` must name at least one field");
     }
-    clauses(fields)
+    clauses
 }
 
 /// The clauses that may stand in `match` and in `not`. A key that failed to read has been reported and reads as left out.
@@ -80,6 +81,10 @@ fn clauses(fields: &Fields<'_>) -> Option<When> {
 }
 
 fn status(at: At<'_>) -> Option<u16> {
+    if let Some(Value::Text(_)) = at.value() {
+        let message = format!("{} must be a number such as 401, not {}", at.name(), at.found());
+        return at.fail_with(message, |problem| problem.help("write `httpStatusRange: [500, 599]` for all of a kind"));
+    }
     at.int(STATUS).and_then(|status| u16::try_from(status).ok())
 }
 
