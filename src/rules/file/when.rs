@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use http::HeaderName;
-use regex::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::exceptions;
 use crate::glob::Glob;
@@ -158,8 +158,8 @@ fn regex(at: At<'_>) -> Option<Regex> {
         if text.len() > TEXT_MAX {
             return Err(format!("it has {} bytes, at most {TEXT_MAX} are read", text.len()));
         }
-        let regex = RegexBuilder::new(text).size_limit(REGEX_BOUND).build().map_err(|e| in_short(&e))?;
-        if regex.is_match("") { Err("it matches every text, also an empty one".to_owned()) } else { Ok(regex) }
+        let regex = RegexBuilder::new(text).unicode(false).size_limit(REGEX_BOUND).build().map_err(|e| in_short(&e))?;
+        if regex.is_match(b"") { Err("it matches every text, also an empty one".to_owned()) } else { Ok(regex) }
     })
 }
 
@@ -169,7 +169,10 @@ fn in_short(error: &regex::Error) -> String {
         error => {
             let whole = error.to_string();
             let last = whole.lines().last().unwrap_or("").trim();
-            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+            match last.strip_prefix("error: ").unwrap_or(last) {
+                "Unicode not allowed here" => "letters beyond ASCII stand within `(?u:…)`".to_owned(),
+                said => said.to_owned(),
+            }
         }
     }
 }
