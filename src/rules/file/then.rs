@@ -86,22 +86,22 @@ pub(super) fn name(at: At<'_>) -> Option<Arc<str>> {
 }
 
 fn cooldown(at: At<'_>) -> Option<Cooldown> {
-    let Some(Value::Text(text)) = at.value() else {
+    if let Some(Value::Int(_)) = at.value() {
         return at.duration(HINT_MIN..=COOLDOWN_MAX).map(Cooldown::Fixed);
-    };
-    if &**text == "hint" {
-        return Some(Cooldown::Hint);
     }
-    if let Some(header) = text.strip_prefix("header:") {
-        return match HeaderName::try_from(header.trim()) {
-            Ok(name) => Some(Cooldown::Header(name)),
-            Err(_) => at.fail(format!("`cooldown` must name a header field after `header:`, not {}", at.found())),
-        };
-    }
-    if parse_duration(text).is_none() {
-        return at.wrong("a duration such as `30s` or `PT24H`, `hint`, or `header:<name>`");
-    }
-    at.duration(HINT_MIN..=COOLDOWN_MAX).map(Cooldown::Fixed)
+    let what = "a duration such as `30s` or `PT24H`, `hint`, or `header:<name>`";
+    at.parse(what, "^(hint|header: *[!-~]+|P.+|[0-9].*)$", |text| match (text, text.strip_prefix("header:")) {
+        ("hint", _) => Ok(Cooldown::Hint),
+        (_, Some(header)) => match HeaderName::try_from(header.trim()) {
+            Ok(name) => Ok(Cooldown::Header(name)),
+            Err(_) => Err("the name of a header field follows `header:`".to_owned()),
+        },
+        _ => match parse_duration(text) {
+            Some(wait) if (HINT_MIN..=COOLDOWN_MAX).contains(&wait) => Ok(Cooldown::Fixed(wait)),
+            Some(_) => Err("1s to 24h is allowed".to_owned()),
+            None => Err(String::new()),
+        },
+    })
 }
 
 /// USER_PERMISSION and USER_INPUT never lead to a status (DESIGN 7), nor does a success.

@@ -31,9 +31,11 @@ fn after_anchor(text: &str, base: Wall) -> Option<Duration> {
     let mut rest = text;
     let mut after = false;
     for _ in 0..WORDS_MAX {
+        let before = rest;
         rest = rest.trim_start_matches(|c: char| c == ' ' || matches!(c, ':' | '=' | '-' | '_' | '~' | '"' | '(' | '\''));
         if rest.starts_with(|c: char| c.is_ascii_digit()) {
-            return amount(rest, after, base);
+            let negative = before.strip_suffix(rest).is_some_and(|skipped| skipped.ends_with('-'));
+            return if negative { None } else { amount(rest, after, base) };
         }
         let end = rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len());
         let (word, beyond) = rest.split_at_checked(end)?;
