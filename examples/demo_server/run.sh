@@ -3,6 +3,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 listen=${LISTEN:-127.0.0.1:8080} admin=${ADMIN:-127.0.0.1:9090} demo=${DEMO:-127.0.0.1:9000}
+toolvane_bin=${TOOLVANE_BIN:-target/debug/toolvane} demo_bin=${DEMO_BIN:-target/debug/examples/demo_server}
 back_after=20
 state=$(mktemp -d)
 call="examples/demo_server/call.sh"
@@ -33,7 +34,7 @@ await() {
 
 # Each program in a process group of its own: Ctrl-C reaches this script, which ends them in order.
 start_demo() {
-    setsid target/debug/examples/demo_server --listen "$1" --sessions "$state/sessions" 2>"$state/demo.log" &
+    setsid "$demo_bin" --listen "$1" --sessions "$state/sessions" 2>"$state/demo.log" &
     demo_pid=$!
 }
 
@@ -51,10 +52,13 @@ tools:
 store: {path: "$state/toolvane.redb"}
 log: {format: text}
 YAML
-setsid target/debug/toolvane run -c "$state/toolvane.yaml" 2>"$state/toolvane.log" &
+setsid "$toolvane_bin" run -c "$state/toolvane.yaml" 2>"$state/toolvane.log" &
 toolvane_pid=$!
 front=$(await "$toolvane_pid" "$state/toolvane.log" "listening") || exit 1
 admin_url=$(await "$toolvane_pid" "$state/toolvane.log" "admin") || exit 1
+
+# One list through toolvane: shows that all of it works, and is the copy that is served while the demo server is gone.
+TOOLVANE=$front/mcp "$call" --list >/dev/null || exit 1
 
 [[ $front == http://127.0.0.1:8080 ]] || call="TOOLVANE=$front/mcp $call"
 

@@ -9,7 +9,8 @@ use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ContentBlock, ElicitRequest,
     ElicitRequestParams, Implementation, InputRequest, InputRequests, InputRequiredResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, ServerRequest, Tool,
+    PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, ServerRequest,
+    SubscriptionFilter, Tool,
 };
 use rmcp::schemars::JsonSchema;
 use rmcp::service::RequestContext;
@@ -285,7 +286,8 @@ fn session(context: &RequestContext<RoleServer>) -> &str {
 
 impl ServerHandler for DemoServer {
     fn get_info(&self) -> ServerConfig {
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        let mut info =
+            ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build());
         info.server_info = Implementation::new("toolvane-demo", env!("CARGO_PKG_VERSION"));
         info
     }
@@ -314,6 +316,11 @@ impl ServerHandler for DemoServer {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         self.router.get(name).cloned()
+    }
+
+    /// Its own list never changes; who asks to be told hears from whoever stands in between and knows more.
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [rmcp::model::ProtocolVersion]> {

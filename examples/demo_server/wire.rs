@@ -78,7 +78,7 @@ impl Mode {
             }}))
             .into_response(),
             Mode::Rpc => Json(json!({"jsonrpc": "2.0", "id": id, "error": {
-                "code": -32603, "message": "internal error: database is locked",
+                "code": -32603, "message": "internal error: assertion failed in the planner",
             }}))
             .into_response(),
             Mode::Http503 => (StatusCode::SERVICE_UNAVAILABLE, "upstream connect error\n").into_response(),
