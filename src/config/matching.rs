@@ -9,7 +9,7 @@ use crate::yaml::{At, Fields};
 pub struct Match {
     /// The host in lower case and without port; `None` is any.
     pub host: Option<Arc<str>>,
-    /// The path itself or a parent of it, by whole segments; `/` is any.
+    /// The path itself or a parent of it, by whole segments, without `/` at its end; `/` alone is any.
     pub path_prefix: Arc<str>,
 }
 
@@ -21,7 +21,7 @@ impl Match {
             (Some(wanted), Some(host)) if wanted.eq_ignore_ascii_case(without_port(host)) => true,
             _ => return None,
         };
-        let prefix = self.path_prefix.trim_end_matches('/');
+        let prefix = if &*self.path_prefix == "/" { "" } else { &*self.path_prefix };
         let rest = path.strip_prefix(prefix)?;
         (rest.is_empty() || rest.starts_with('/') || prefix.is_empty()).then_some((named, prefix.len()))
     }
@@ -63,6 +63,10 @@ fn host(text: &str) -> Result<Arc<str>, String> {
 fn path(at: At<'_>) -> Option<Arc<str>> {
     at.parse("a path that starts with `/`", "^/[^?#\\s]*$", |text| {
         let fine = text.starts_with('/') && !text.contains(['?', '#']) && !text.contains(char::is_whitespace);
-        if fine { Ok(Arc::from(text)) } else { Err(String::new()) }
+        match text.trim_end_matches('/') {
+            _ if !fine => Err(String::new()),
+            "" => Ok(Arc::from("/")),
+            path => Ok(Arc::from(path)),
+        }
     })
 }

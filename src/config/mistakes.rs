@@ -17,7 +17,7 @@ use Schema::{Blind, Sees};
 const GOOD: &str = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\n";
 
 /// What follows the first lines of a good file, unless it starts with `!`.
-const MISTAKES: [(&str, Schema, &str); 68] = [
+const MISTAKES: [(&str, Schema, &str); 69] = [
     ("no backends at all", Sees, "!listen: 127.0.0.1:8080\n"),
     ("empty list of backends", Blind, "!backends: []\n"),
     ("backends as a map", Sees, "!backends:\n  demo: {kind: mcp}\n"),
@@ -56,6 +56,11 @@ const MISTAKES: [(&str, Schema, &str); 68] = [
         "two backends of one match",
         Blind,
         "!backends:\n  - {name: a, kind: mcp, url: 'http://h/mcp', match: {host: X.example}}\n  - {name: b, kind: mcp, url: 'http://i/mcp', match: {host: x.example}}\n",
+    ),
+    (
+        "two prefixes that differ by a slash",
+        Blind,
+        "!backends:\n  - {name: a, kind: mcp, url: 'http://h/mcp', match: {path_prefix: /a}}\n  - {name: b, kind: mcp, url: 'http://i/mcp', match: {path_prefix: /a/}}\n",
     ),
     ("unknown kind of backend", Sees, "!backends: [{name: a, kind: mpc, url: 'http://h/mcp'}]\n"),
     ("backend over TLS", Sees, "!backends: [{name: a, kind: mcp, url: 'https://h/mcp'}]\n"),

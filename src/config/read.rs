@@ -127,8 +127,12 @@ fn refuse_clashes(f: &Fields<'_>, listen: &[(SocketAddr, Place)], admin: (Socket
 
 /// Port 0 asks for any free one and clashes with none.
 fn clash(one: SocketAddr, other: SocketAddr) -> bool {
-    let same = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
-    one.port() != 0 && one.port() == other.port() && same
+    one.port() != 0 && one.port() == other.port() && (covers(one.ip(), other.ip()) || covers(other.ip(), one.ip()))
+}
+
+/// `::` takes IPv4 as well, unless the system is told otherwise.
+fn covers(one: IpAddr, other: IpAddr) -> bool {
+    one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4())
 }
 
 fn backends(f: &Fields<'_>) -> Option<Vec<Arc<Backend>>> {

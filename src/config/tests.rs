@@ -214,6 +214,21 @@ fn a_request_goes_to_the_backend_of_its_host_then_to_the_longest_prefix() {
 }
 
 #[test]
+fn addresses_clash_only_where_the_system_would_refuse_them() {
+    for (listen, admin, fine) in [
+        ("127.0.0.1:80", "127.0.0.2:80", true),
+        ("0.0.0.0:80", "127.0.0.1:80", false),
+        ("0.0.0.0:80", "'[::1]:80'", true),
+        ("'[::]:80'", "127.0.0.1:80", false),
+        ("127.0.0.1:0", "127.0.0.1:0", true),
+    ] {
+        let text = format!("{SHORTEST}listen: {listen}\nadmin: {{listen: {admin}}}\n");
+        let read = Config::read(&Arc::new(Source::new("t.yaml", text)), Path::new(""));
+        assert_eq!(read.is_ok(), fine, "{listen} and {admin}");
+    }
+}
+
+#[test]
 fn rule_files_lie_beside_the_configuration() {
     let config = with(
         "rules: {layers: [own.yaml, /abs.yaml], dir: d}\ntenants: {acme: {rules: {layers: [acme.yaml]}, history: {size: 50}}}\n",
