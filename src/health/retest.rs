@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::document::{HistoryEntry, Status};
-use crate::clock::{Now, Tick};
+use crate::clock::{Now, Tick, Wall};
 
 /// The first wait for a trial.
 const FIRST: Duration = Duration::from_secs(5);
@@ -38,11 +38,11 @@ pub(super) fn next_level(level: u32) -> u32 {
     level.saturating_add(1).min(LEVEL_MAX)
 }
 
-/// The median length of the outages that the history holds, if there are three or more.
+/// How long the outages were that a stored history tells of, oldest first.
 ///
 /// An outage that had an estimate of its own does not count: its end was waited for, so its length says more about the
 /// estimate than about the backend, and estimates would never shrink.
-pub fn estimate(history: &[HistoryEntry]) -> Option<Duration> {
+pub(super) fn outages(history: &[HistoryEntry]) -> Vec<Duration> {
     let mut lengths = Vec::new();
     let mut began: Option<&HistoryEntry> = None;
     for entry in history {
@@ -52,14 +52,28 @@ pub fn estimate(history: &[HistoryEntry]) -> Option<Duration> {
             }
             Status::Ok => {
                 let outage = began.take().filter(|down| down.recovery_at.is_none());
-                lengths.extend(outage.and_then(|down| u64::try_from(entry.at.0 - down.at.0).ok()));
+                let length = outage.and_then(|down| u64::try_from(entry.at.0.saturating_sub(down.at.0)).ok());
+                lengths.extend(length.map(Duration::from_millis));
             }
             Status::Degraded => {}
         }
     }
+    lengths
+}
+
+/// When a stored history saw a DOWN cleared last.
+pub(super) fn last_clear(history: &[HistoryEntry]) -> Option<Wall> {
+    let pairs = history.iter().zip(history.iter().skip(1));
+    let clears = pairs.filter(|(one, next)| one.status == Status::Down && next.status == Status::Ok);
+    clears.last().map(|(_, cleared)| cleared.at)
+}
+
+/// The median length of past outages, if there are three or more.
+pub fn estimate(outages: &[Duration]) -> Option<Duration> {
+    let mut lengths = outages.to_vec();
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).filter(|_| lengths.len() >= OUTAGES)?;
-    Some(bounded(Duration::from_millis(*median)))
+    Some(bounded(*median))
 }
 
 /// When a DOWN is probed next.
@@ -88,7 +102,6 @@ impl Probing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Wall;
     use crate::rules::Classification;
 
     fn past(outages: &[(i64, i64, bool)]) -> Vec<HistoryEntry> {
@@ -128,7 +141,7 @@ mod tests {
             (&[(0, 9_000, false), (10_000, 9_000, true), (20_000, 9_000, true)], None),
         ];
         for (outages, expected) in table {
-            assert_eq!(estimate(&past(outages)), expected.map(Duration::from_millis), "{outages:?}");
+            assert_eq!(estimate(&super::outages(&past(outages))), expected.map(Duration::from_millis), "{outages:?}");
         }
     }
 

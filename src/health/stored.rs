@@ -8,6 +8,7 @@ use super::cooldown::{Armed, Cooldowns, Grave};
 use super::document::{Cooldown, Document, Key, Origin, Status, Tombstone};
 use super::entry::{Cause, Entry};
 use super::judge::Flapping;
+use super::retest;
 use super::view::wall_of;
 use crate::clock::{Now, Wall, millis};
 
@@ -49,12 +50,10 @@ impl Entry {
         let ahead = document.expected_recovery_at.map(|at| deadline(at, now)).filter(|at| at.tick > now.tick);
         let judged = document.origin == Origin::Evidence
             && document.history.last().is_some_and(|last| last.by == super::scene::JUDGE);
-        let since = past(document.since, now);
-        let cleared = (document.status, document.origin) == (Status::Ok, Origin::Success);
         Entry {
             status: document.status,
-            since,
-            cleared: cleared.then_some(since.tick),
+            since: past(document.since, now),
+            cleared: retest::last_clear(&document.history).map(|at| past(at, now).tick),
             as_of: past(document.as_of, now),
             last_checked: document.last_checked_at,
             expected_recovery: document.expected_recovery_at.map(|at| deadline(at, now)),
@@ -65,6 +64,7 @@ impl Entry {
             classification: document.classification,
             judged,
             diagnosis: document.last_diagnosis,
+            outages: retest::outages(&document.history),
             history: document.history,
             cooldowns: Cooldowns {
                 armed: document.cooldowns.into_iter().map(|cooldown| load_cooldown(cooldown, now)).collect(),

@@ -41,11 +41,14 @@ fn what_is_down_is_the_last_to_leave_memory() {
     }
     assert_eq!(world.status("alice", "search"), Status::Down);
     for number in 0..500 {
-        world.goes("alice", &format!("tool-{number}"), Outcome::Broken);
+        for _ in 0..2 {
+            world.goes(&format!("user-{number}"), &format!("tool-{number}"), Outcome::TokenExpired);
+        }
     }
     assert!(world.registry.size() <= 100);
     assert!(world.registry.unwell() <= 100);
     assert_eq!(world.status("alice", "search"), Status::Ok, "over the limit reads as OK");
+    assert_eq!(world.status("user-499", "tool-499"), Status::Down);
 }
 
 #[test]

@@ -76,6 +76,8 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
 struct Run {
     world: World,
     flight: Vec<Call>,
+    /// The wall clock was stepped, so that stored wall times cannot be compared.
+    stepped: bool,
     /// What each step decided, wall times aside.
     trace: Vec<String>,
 }
@@ -89,7 +91,7 @@ struct Done {
 
 impl Run {
     fn new(tuning: Tuning) -> Run {
-        Run { world: World::with(tuning), flight: Vec::new(), trace: Vec::new() }
+        Run { world: World::with(tuning), flight: Vec::new(), stepped: false, trace: Vec::new() }
     }
 
     fn policy(tool: usize) -> Arc<Policy> {
@@ -157,7 +159,10 @@ impl Run {
             }
             Step::Mark { scope, tool, to, recovery } => done.effects = self.mark(scope, tool, to, recovery),
             Step::Pass { millis } => self.world.now = self.world.now.after(Duration::from_millis(millis)),
-            Step::StepWall { millis } => self.world.now.wall = self.world.now.wall.plus_millis(millis),
+            Step::StepWall { millis } => {
+                self.stepped = true;
+                self.world.now.wall = self.world.now.wall.plus_millis(millis);
+            }
         }
         self.trace.push(format!("{:?} {:?}", done.admission, self.statuses()));
         done
@@ -220,10 +225,10 @@ fn check_step(step: &Step, done: &Done, before: &BTreeMap<Key, Document>, run: &
         prop_assert!(old.is_none_or(|old| old.status != document.status || old.since == document.since));
         prop_assert!(old.is_none_or(|old| old.epoch <= document.epoch && old.version <= document.version));
         if let Some(old) = old {
-            check_cooldowns(old, document, done, step)?;
+            check_cooldowns(old, document, done, run.stepped)?;
             // I21: what began before the status was set does not change it.
             if let Some((.., started)) = &done.call {
-                let began_before = old.epoch > 0 && now.wall_at(started.tick) <= old.as_of && started.wall <= old.as_of;
+                let began_before = !run.stepped && old.epoch > 0 && now.wall_at(started.tick) <= old.as_of;
                 prop_assert!(!began_before || old.status == document.status);
             }
         }
@@ -249,8 +254,7 @@ fn check_step(step: &Step, done: &Done, before: &BTreeMap<Key, Document>, run: &
 }
 
 /// I5 to I8.
-fn check_cooldowns(old: &Document, new: &Document, done: &Done, step: &Step) -> Result<(), TestCaseError> {
-    let stepped = matches!(step, Step::StepWall { .. });
+fn check_cooldowns(old: &Document, new: &Document, done: &Done, stepped: bool) -> Result<(), TestCaseError> {
     let caller = done.call.as_ref().map(|(caller, ..)| caller.user.as_deref().unwrap_or("anonymous"));
     for cooldown in &old.cooldowns {
         let same = |other: &&toolvane::health::document::Cooldown| {
@@ -307,7 +311,7 @@ fn check_success(run: &Run, done: &Done, before: &BTreeMap<Key, Document>) -> Re
         prop_assert!(new.cooldowns.iter().all(|held| held.user_id.as_deref().is_some_and(|user| user != own)));
         let Some(old) = before.get(at).filter(|_| Some(at.scope) == narrowest.map(|at| at.scope)) else { continue };
         let judged = old.status == Status::Degraded && old.history.last().is_some_and(|last| last.by == "judge");
-        let stood_before = old.epoch > 0 && old.as_of < run.world.now.wall_at(started.tick);
+        let stood_before = !run.stepped && old.epoch > 0 && old.as_of < run.world.now.wall_at(started.tick);
         prop_assert!(!stood_before || judged || new.status == Status::Ok, "{at:?}");
     }
     Ok(())
@@ -345,7 +349,7 @@ fn check_reload(run: &Run) -> Result<(), TestCaseError> {
         registry.load(serde_json::from_str(&text).unwrap(), now);
         let loaded = registry.document(&document.key, now).unwrap();
         prop_assert_eq!(&loaded.history, &document.history);
-        prop_assert_eq!(&loaded.tombstones, &document.tombstones);
+        prop_assert!(run.stepped || loaded.tombstones == document.tombstones);
         prop_assert_eq!(loaded.cooldowns.len(), document.cooldowns.len());
         prop_assert_eq!((loaded.status, loaded.epoch, loaded.level), (document.status, document.epoch, document.level));
         prop_assert!(loaded.next_trial_at <= document.next_trial_at.max(Some(now.wall)));
@@ -428,13 +432,13 @@ proptest! {
         let mut run = Run::new(Tuning::default());
         for step in &steps {
             run.go(step);
-            let held: Vec<_> = run.flight.iter().filter(|call| call.permit.is_some()).collect();
-            let live = held.iter().filter(|call| run.world.now.tick.since(call.started.tick) < Duration::from_secs(30));
-            let mut tools: Vec<_> = live.map(|call| (call.at.tool.clone(), call.caller.user.clone())).collect();
-            let all = tools.len();
-            tools.sort();
-            tools.dedup();
-            prop_assert_eq!(tools.len(), all, "one caller, one tool, two trials");
+            let lease = Duration::from_secs(30);
+            let live = run.flight.iter().filter(|call| run.world.now.tick.since(call.started.tick) < lease);
+            let mut trials: Vec<&Key> = live.filter_map(|call| call.permit.as_ref()).map(|permit| permit.key()).collect();
+            let all = trials.len();
+            trials.sort();
+            trials.dedup();
+            prop_assert_eq!(trials.len(), all);
         }
         run.flight.clear();
         check_way_out(&mut run)?;

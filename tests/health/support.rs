@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use toolvane::clock::{Now, Tick, Wall};
-use toolvane::health::document::WHOLE_BACKEND;
 use toolvane::health::{
     Admission, Backing, Call, Caller, CredentialHash, Document, Effect, Filter, Key, Permit, Policy, Registry, Status,
     ToolRef, Transition, Tuning, View,
@@ -14,7 +13,7 @@ use toolvane::rules::{Classification, DispatchCode, Disproves, Evidence, Finding
 
 /// Keeps what the registry writes, newest per key, as a store would.
 #[derive(Debug, Default)]
-pub struct Kept(pub Mutex<BTreeMap<Key, Document>>);
+pub(crate) struct Kept(pub(crate) Mutex<BTreeMap<Key, Document>>);
 
 impl Backing for Kept {
     fn write(&self, document: Document) {
@@ -28,7 +27,7 @@ impl Backing for Kept {
 
 /// What a call came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     Success,
     /// A protocol answer without a finding.
     Protocol,
@@ -54,7 +53,7 @@ pub enum Outcome {
     Broken,
 }
 
-pub const OUTCOMES: [Outcome; 13] = [
+pub(crate) const OUTCOMES: [Outcome; 13] = [
     Outcome::Success,
     Outcome::Protocol,
     Outcome::Forbidden,
@@ -71,7 +70,7 @@ pub const OUTCOMES: [Outcome; 13] = [
 ];
 
 impl Outcome {
-    pub fn verdict(self) -> Verdict {
+    pub(crate) fn verdict(self) -> Verdict {
         use Classification as C;
         let (signature, classification, evidence, disproves) = match self {
             Outcome::Success => return Verdict::SUCCESS,
@@ -118,7 +117,7 @@ impl Outcome {
     }
 }
 
-pub fn caller(user: &str) -> Caller {
+pub(crate) fn caller(user: &str) -> Caller {
     Caller {
         session: Some(Arc::from(format!("session-of-{user}"))),
         user: (user != "nobody").then(|| Arc::from(user)),
@@ -129,11 +128,11 @@ pub fn caller(user: &str) -> Caller {
     }
 }
 
-pub fn tool(name: &str) -> ToolRef {
+pub(crate) fn tool(name: &str) -> ToolRef {
     ToolRef { backend: Arc::from("jira"), tool: Arc::from(name) }
 }
 
-pub fn key(scope: Scope, id: &str, tool: &str) -> Key {
+pub(crate) fn key(scope: Scope, id: &str, tool: &str) -> Key {
     Key {
         tenant_id: (scope != Scope::Global).then(|| "default".to_owned()),
         scope,
@@ -143,44 +142,40 @@ pub fn key(scope: Scope, id: &str, tool: &str) -> Key {
     }
 }
 
-pub fn project(tool: &str) -> Key {
+pub(crate) fn project(tool: &str) -> Key {
     key(Scope::Project, "default", tool)
 }
 
-pub fn whole_backend() -> Key {
-    project(WHOLE_BACKEND)
-}
+pub(crate) const START: Now = Now { tick: Tick(1_000_000), wall: Wall(1_790_000_000_000) };
 
-pub const START: Now = Now { tick: Tick(1_000_000), wall: Wall(1_790_000_000_000) };
-
-pub struct World {
-    pub registry: Registry,
-    pub now: Now,
-    pub policy: Arc<Policy>,
-    pub kept: Arc<Kept>,
-    pub draws: fastrand::Rng,
+pub(crate) struct World {
+    pub(crate) registry: Registry,
+    pub(crate) now: Now,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) kept: Arc<Kept>,
+    pub(crate) draws: fastrand::Rng,
 }
 
 impl World {
-    pub fn new() -> World {
+    pub(crate) fn new() -> World {
         World::with(Tuning::default())
     }
 
-    pub fn with(tuning: Tuning) -> World {
+    pub(crate) fn with(tuning: Tuning) -> World {
         let kept = Arc::new(Kept::default());
         let registry = Registry::new(tuning, Arc::clone(&kept) as Arc<dyn Backing>);
         World { registry, now: START, policy: Arc::default(), kept, draws: fastrand::Rng::with_seed(7) }
     }
 
-    pub fn pass(&mut self, seconds: f64) {
+    pub(crate) fn pass(&mut self, seconds: f64) {
         self.now = self.now.after(Duration::from_secs_f64(seconds));
     }
 
-    pub fn admit(&self, caller: &Caller, at: &ToolRef) -> Admission {
+    pub(crate) fn admit(&self, caller: &Caller, at: &ToolRef) -> Admission {
         self.registry.admit(caller, at, &self.policy, self.now)
     }
 
-    pub fn call(&self, caller: &Caller, at: &ToolRef, permit: Option<Permit>) -> Call {
+    pub(crate) fn call(&self, caller: &Caller, at: &ToolRef, permit: Option<Permit>) -> Call {
         Call {
             caller: Arc::new(caller.clone()),
             at: at.clone(),
@@ -192,17 +187,17 @@ impl World {
         }
     }
 
-    pub fn record(&mut self, call: Call, verdict: &Verdict) -> Vec<Effect> {
+    pub(crate) fn record(&mut self, call: Call, verdict: &Verdict) -> Vec<Effect> {
         let draws = &mut self.draws;
         self.registry.record(call, verdict, self.now, &mut || draws.f64())
     }
 
     /// One whole call of 2 ms: admitted, answered, recorded. `None` if it was refused.
-    pub fn goes(&mut self, user: &str, name: &str, outcome: Outcome) -> Option<Vec<Effect>> {
+    pub(crate) fn goes(&mut self, user: &str, name: &str, outcome: Outcome) -> Option<Vec<Effect>> {
         self.goes_as(&caller(user), name, &outcome.verdict())
     }
 
-    pub fn goes_as(&mut self, caller: &Caller, name: &str, verdict: &Verdict) -> Option<Vec<Effect>> {
+    pub(crate) fn goes_as(&mut self, caller: &Caller, name: &str, verdict: &Verdict) -> Option<Vec<Effect>> {
         let at = tool(name);
         self.pass(0.001);
         let permit = match self.admit(caller, &at) {
@@ -216,30 +211,30 @@ impl World {
     }
 
     /// The same outcome once a second, `times` over.
-    pub fn goes_each_second(&mut self, user: &str, name: &str, outcome: Outcome, times: usize) {
+    pub(crate) fn goes_each_second(&mut self, user: &str, name: &str, outcome: Outcome, times: usize) {
         for _ in 0..times {
             self.goes(user, name, outcome);
             self.pass(1.0);
         }
     }
 
-    pub fn seen_by(&self, user: &str, name: &str) -> View {
+    pub(crate) fn seen_by(&self, user: &str, name: &str) -> View {
         self.registry.lookup(&caller(user), &tool(name), self.now)
     }
 
-    pub fn status(&self, user: &str, name: &str) -> Status {
+    pub(crate) fn status(&self, user: &str, name: &str) -> Status {
         self.seen_by(user, name).status
     }
 
-    pub fn document(&self, key: &Key) -> Option<Document> {
+    pub(crate) fn document(&self, key: &Key) -> Option<Document> {
         self.registry.document(key, self.now)
     }
 
-    pub fn documents(&self) -> Vec<Document> {
+    pub(crate) fn documents(&self) -> Vec<Document> {
         self.registry.documents(&Filter::default(), self.now)
     }
 
-    pub fn confirm(&mut self, failed: [bool; 3]) -> Vec<Effect> {
+    pub(crate) fn confirm(&mut self, failed: [bool; 3]) -> Vec<Effect> {
         let mut effects = Vec::new();
         for (number, failed) in failed.into_iter().enumerate() {
             self.pass(0.7);
@@ -250,18 +245,18 @@ impl World {
         effects
     }
 
-    pub fn go_down(&mut self, name: &str) {
+    pub(crate) fn go_down(&mut self, name: &str) {
         self.goes_each_second("alice", name, Outcome::ServerError, 5);
         assert_eq!(self.status("bob", name), Status::Down);
     }
 
     /// Waits until the trial of a tool that is DOWN for everybody is due.
-    pub fn wait_for_retest(&mut self, name: &str) {
+    pub(crate) fn wait_for_retest(&mut self, name: &str) {
         self.wait_for(&caller("bob"), name);
     }
 
     /// Waits until the trial of a tool that is DOWN for this caller is due.
-    pub fn wait_for(&mut self, caller: &Caller, name: &str) {
+    pub(crate) fn wait_for(&mut self, caller: &Caller, name: &str) {
         let due = self.registry.lookup(caller, &tool(name), self.now).next_trial_at.unwrap();
         let ahead = u64::try_from(due.0 - self.now.wall.0).unwrap_or(0);
         self.now = self.now.after(Duration::from_millis(ahead));
@@ -269,7 +264,7 @@ impl World {
     }
 }
 
-pub fn transitions(effects: &[Effect]) -> Vec<&Transition> {
+pub(crate) fn transitions(effects: &[Effect]) -> Vec<&Transition> {
     effects
         .iter()
         .filter_map(|effect| match effect {
@@ -279,6 +274,6 @@ pub fn transitions(effects: &[Effect]) -> Vec<&Transition> {
         .collect()
 }
 
-pub fn claims(effects: &[Effect]) -> usize {
+pub(crate) fn claims(effects: &[Effect]) -> usize {
     effects.iter().filter(|effect| matches!(effect, Effect::Claimed(_))).count()
 }
