@@ -3,6 +3,7 @@
 //! reads, timed in batches of 16 because reading the clock costs as much as a read; then criterion's mean.
 
 #![expect(clippy::print_stdout, reason = "a benchmark whose output is its result")]
+#![expect(clippy::indexing_slicing, reason = "every index is drawn from the length of what it indexes")]
 
 use std::hint::black_box;
 use std::sync::Arc;

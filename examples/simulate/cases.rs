@@ -206,6 +206,12 @@ fn all_noticed(tally: &Tally) -> Option<String> {
     (tally.slowest_notice() > 2_100).then(|| format!("noticed {} ms after the first call", tally.slowest_notice()))
 }
 
+/// Calls sent into an outage, and seconds until a call is let through after it.
+fn no_worse_than(sent: f64, healed: f64, tally: &Tally) -> Option<String> {
+    let waited = tally.mean(|outage| outage.admitted_again).unwrap_or(f64::MAX);
+    (waited > healed || tally.sent_per_outage() > sent).then(|| outage(tally))
+}
+
 /// An outage of five minutes at the start of each half hour, from the tenth minute on.
 fn five_minutes_dead(now: u64) -> Backend {
     if (600_000..900_000).contains(&(now % 1_800_000)) { Backend::Refusing } else { Backend::Up(0.0) }
@@ -247,19 +253,12 @@ pub(crate) fn cases() -> Vec<Case> {
         },
         Case {
             show: outage,
-            demand: |tally| {
-                let healed = tally.mean(|outage| outage.admitted_again).unwrap_or(f64::MAX);
-                let worse = healed > 2.0 || tally.sent_per_outage() > 14.0;
-                all_noticed(tally).or_else(|| worse.then(|| outage(tally)))
-            },
+            demand: |tally| all_noticed(tally).or_else(|| no_worse_than(14.0, 2.0, tally)),
             ..outages("refused 5 min, 1/s: noticed / sent / refused on", 1.0, true)
         },
         Case {
             show: outage,
-            demand: |tally| {
-                let healed = tally.mean(|outage| outage.admitted_again).unwrap_or(f64::MAX);
-                all_noticed(tally).or_else(|| (healed > 61.0).then(|| outage(tally)))
-            },
+            demand: |tally| all_noticed(tally).or_else(|| no_worse_than(14.0, 61.0, tally)),
             ..outages("the same without a probe", 1.0, false)
         },
         Case {

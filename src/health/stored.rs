@@ -48,6 +48,7 @@ impl Entry {
     pub(super) fn load(document: Document, now: Now) -> Entry {
         let signature: Option<Arc<str>> = document.signature.as_deref().map(Arc::from);
         let ahead = document.expected_recovery_at.map(|at| deadline(at, now)).filter(|at| at.tick > now.tick);
+        let trial = document.next_trial_at.map(|at| deadline(at, now));
         let judged = document.origin == Origin::Evidence
             && document.history.last().is_some_and(|last| last.by == super::scene::JUDGE);
         Entry {
@@ -57,7 +58,11 @@ impl Entry {
             as_of: past(document.as_of, now),
             last_checked: document.last_checked_at,
             expected_recovery: document.expected_recovery_at.map(|at| deadline(at, now)),
-            next_trial: ahead.unwrap_or_else(|| past(document.next_trial_at.unwrap_or(now.wall), now)),
+            next_trial: match (ahead, trial) {
+                (Some(ahead), Some(trial)) if trial.tick < ahead.tick => trial,
+                (Some(ahead), _) => ahead,
+                (None, trial) => past(trial.map_or(now.wall, |trial| trial.wall), now),
+            },
             origin: document.origin,
             cause: signature.as_deref().map_or(Cause::Other, Cause::of_signature),
             signature,

@@ -45,7 +45,7 @@ enum Step {
     /// Time passes.
     Pass { millis: u64 },
     /// The wall clock is stepped.
-    StepWall { millis: i64 },
+    SetWall { millis: i64 },
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -65,7 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(scope, tool, to, recovery)| Step::Mark { scope, tool, to, recovery }),
         8 => prop_oneof![0..3_000_u64, 900..1_100_u64, 5_000..70_000_u64, 0..100_000_000_u64]
             .prop_map(|millis| Step::Pass { millis }),
-        1 => (-315_000_000_000..315_000_000_000_i64).prop_map(|millis| Step::StepWall { millis }),
+        1 => (-315_000_000_000..315_000_000_000_i64).prop_map(|millis| Step::SetWall { millis }),
     ]
 }
 
@@ -159,7 +159,7 @@ impl Run {
             }
             Step::Mark { scope, tool, to, recovery } => done.effects = self.mark(scope, tool, to, recovery),
             Step::Pass { millis } => self.world.now = self.world.now.after(Duration::from_millis(millis)),
-            Step::StepWall { millis } => {
+            Step::SetWall { millis } => {
                 self.stepped = true;
                 self.world.now.wall = self.world.now.wall.plus_millis(millis);
             }
@@ -217,7 +217,7 @@ fn check_step(step: &Step, done: &Done, before: &BTreeMap<Key, Document>, run: &
         prop_assert!(document.cooldowns.len() <= 64 && document.tombstones.len() <= 64);
         // I4, I26
         let harmless =
-            matches!(step, Step::Abandon { .. } | Step::Begin { .. } | Step::Pass { .. } | Step::StepWall { .. });
+            matches!(step, Step::Abandon { .. } | Step::Begin { .. } | Step::Pass { .. } | Step::SetWall { .. });
         let forgiven = done.call.as_ref().is_some_and(|(_, _, outcome, _)| is_neutral(*outcome));
         prop_assert!(!harmless || was == document.status);
         prop_assert!(!forgiven || document.status <= was);
@@ -380,7 +380,7 @@ proptest! {
         let mut steady = Run::new(Tuning::default());
         for step in &steps {
             stepped.go(step);
-            if let Step::StepWall { .. } = step {
+            if let Step::SetWall { .. } = step {
                 steady.trace.push(stepped.trace.last().unwrap().clone());
             } else {
                 steady.go(step);
@@ -420,7 +420,7 @@ proptest! {
                 run.go(&Step::Go { user: *user, tool: *name, outcome: Outcome::Forbidden });
                 let view = run.world.registry.lookup(&caller(USERS[*user]), &tool(TOOLS[*name]), run.world.now);
                 prop_assert_eq!(view, toolvane::health::View::OK);
-            } else if let Step::Pass { .. } | Step::StepWall { .. } = step {
+            } else if let Step::Pass { .. } | Step::SetWall { .. } = step {
                 run.go(step);
             }
         }
