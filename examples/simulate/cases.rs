@@ -49,7 +49,7 @@ struct Outage {
     first_call: Option<u64>,
     refused_from: Option<u64>,
     ended: Option<u64>,
-    admitted_again: Option<u64>,
+    open_again: Option<u64>,
 }
 
 impl Tally {
@@ -148,7 +148,6 @@ impl Case {
         if let Backend::Up(_) = is {
             tally.good += 1;
             tally.good_refused += u64::from(!admitted);
-            tally.back(admitted, now);
         } else {
             tally.bad += 1;
             tally.bad_sent += u64::from(admitted);
@@ -161,21 +160,17 @@ impl Case {
 }
 
 impl Tally {
-    /// The rule refuses calls from here on.
+    /// Whether the rule refuses calls at this moment: during an outage that is its purpose, after it the price.
     fn notice(&mut self, refuses: bool, now: u64, is: Backend) {
-        let began = self.began.last().copied().unwrap_or(now);
-        if let (true, Backend::Failing | Backend::Refusing, Some(outage)) = (refuses, is, self.outages.last_mut()) {
-            outage.refused_from.get_or_insert(now - began);
-        }
-    }
-
-    /// The first call after an outage that is let through.
-    fn back(&mut self, admitted: bool, now: u64) {
-        let began = self.began.last().copied().unwrap_or(now);
-        if let (true, Some(outage)) = (admitted, self.outages.last_mut())
-            && let (None, Some(ended)) = (outage.admitted_again, outage.ended)
-        {
-            outage.admitted_again = Some((now - began).saturating_sub(ended));
+        let (Some(began), Some(outage)) = (self.began.last(), self.outages.last_mut()) else { return };
+        match (is, outage.ended) {
+            (Backend::Failing | Backend::Refusing, _) if refuses => {
+                outage.refused_from.get_or_insert(now - began);
+            }
+            (Backend::Up(_), Some(ended)) if !refuses => {
+                outage.open_again.get_or_insert((now - began).saturating_sub(ended));
+            }
+            _ => {}
         }
     }
 }
@@ -193,7 +188,7 @@ fn seconds(value: Option<f64>) -> String {
 }
 
 fn outage(tally: &Tally) -> String {
-    let (noticed, healed) = (tally.mean(|outage| outage.refused_from), tally.mean(|outage| outage.admitted_again));
+    let (noticed, healed) = (tally.mean(|outage| outage.refused_from), tally.mean(|outage| outage.open_again));
     format!("{} / {:.0} / {}", seconds(noticed), tally.sent_per_outage(), seconds(healed))
 }
 
@@ -208,7 +203,7 @@ fn all_noticed(tally: &Tally) -> Option<String> {
 
 /// Calls sent into an outage, and seconds until a call is let through after it.
 fn no_worse_than(sent: f64, healed: f64, tally: &Tally) -> Option<String> {
-    let waited = tally.mean(|outage| outage.admitted_again).unwrap_or(f64::MAX);
+    let waited = tally.mean(|outage| outage.open_again).unwrap_or(f64::MAX);
     (waited > healed || tally.sent_per_outage() > sent).then(|| outage(tally))
 }
 

@@ -54,7 +54,7 @@ fn what_is_down_is_the_last_to_leave_memory() {
 #[test]
 fn one_document_holds_no_more_than_it_may() {
     let mut world = World::new();
-    for number in 0..500 {
+    for number in 0..2_000 {
         let mut verdict = Outcome::UnknownText.verdict();
         let finding = verdict.finding.as_mut().unwrap();
         finding.signature = std::sync::Arc::from(format!("kind-{number}"));
@@ -66,5 +66,5 @@ fn one_document_holds_no_more_than_it_may() {
         }
     }
     let document = world.document(&project("search")).unwrap();
-    assert!(document.cooldowns.len() <= 64 && document.tombstones.len() <= 64 && document.history.len() <= 20);
+    assert!(document.cooldowns.len() <= 64 && document.tombstones.len() <= 256 && document.history.len() <= 20);
 }

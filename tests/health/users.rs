@@ -140,6 +140,34 @@ fn the_narrowest_entry_that_is_not_ok_decides() {
 }
 
 #[test]
+fn only_a_rule_that_names_a_wider_scope_writes_there() {
+    for (scope, others) in
+        [(None, Status::Ok), (Some(Scope::Tenant), Status::Down), (Some(Scope::Global), Status::Down)]
+    {
+        let mut world = World::new();
+        let mut verdict = Outcome::Broken.verdict();
+        verdict.finding.as_mut().unwrap().scope = scope;
+        world.goes_as(&caller("alice"), "search", &verdict);
+        let mut elsewhere = caller("bob");
+        elsewhere.project = Arc::from("another");
+        assert_eq!(world.registry.lookup(&elsewhere, &tool("search"), world.now).status, others, "{scope:?}");
+        elsewhere.tenant = Arc::from("foreign");
+        let foreign = world.registry.lookup(&elsewhere, &tool("search"), world.now).status;
+        assert_eq!(foreign == Status::Down, scope == Some(Scope::Global), "{scope:?}");
+    }
+}
+
+#[test]
+fn alice_of_one_tenant_is_not_alice_of_another() {
+    let mut world = World::new();
+    world.goes("alice", "search", Outcome::TokenExpired);
+    world.goes("alice", "search", Outcome::TokenExpired);
+    let mut namesake = caller("alice");
+    namesake.tenant = Arc::from("foreign");
+    assert_eq!(world.registry.lookup(&namesake, &tool("search"), world.now).status, Status::Ok);
+}
+
+#[test]
 fn a_provider_that_leaves_takes_its_tool_from_its_own_session_only() {
     let mut world = World::new();
     world.policy = Arc::new(Policy { session_tool: true, ..Policy::default() });
