@@ -8,9 +8,9 @@ use crate::clock::{Now, Tick, Wall};
 /// The first wait for a trial.
 const FIRST: Duration = Duration::from_secs(5);
 /// No DOWN without an estimate waits longer than this for its next trial.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Tripped again within this time of a clear, a DOWN starts at the next level.
-pub const RELAPSE: Duration = Duration::from_secs(600);
+pub(super) const RELAPSE: Duration = Duration::from_secs(600);
 /// The bounds of every estimate, whoever makes it.
 const ESTIMATE_MIN: Duration = Duration::from_secs(1);
 const ESTIMATE_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -23,13 +23,13 @@ const LEVEL_MAX: u32 = 32;
 ///
 /// The spread goes upward only; at the bound there is none left, but by then machines that tripped together have drifted
 /// apart over the earlier levels.
-pub fn wait(level: u32, draw: f64) -> Duration {
+pub(super) fn wait(level: u32, draw: f64) -> Duration {
     let doubled = FIRST.saturating_mul(1 << level.saturating_sub(1).min(8));
     doubled.min(WAIT_MAX).mul_f64(1.0 + 0.2 * draw.clamp(0.0, 1.0)).min(WAIT_MAX)
 }
 
 /// An estimate within its bounds of 1 s and 24 h.
-pub fn bounded(estimate: Duration) -> Duration {
+pub(super) fn bounded(estimate: Duration) -> Duration {
     estimate.clamp(ESTIMATE_MIN, ESTIMATE_MAX)
 }
 
@@ -69,7 +69,7 @@ pub(super) fn last_clear(history: &[HistoryEntry]) -> Option<Wall> {
 }
 
 /// The median length of past outages, if there are three or more.
-pub fn estimate(outages: &[Duration]) -> Option<Duration> {
+pub(super) fn estimate(outages: &[Duration]) -> Option<Duration> {
     let mut lengths = outages.to_vec();
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).filter(|_| lengths.len() >= OUTAGES)?;
