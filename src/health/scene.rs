@@ -117,7 +117,11 @@ impl<'a> Scene<'a> {
         };
         let sample = self.sample(count);
         inner.evidence.window.add(sample, self.now.tick);
-        inner.evidence.window.judge(sample.user, self.call.policy.has_targets && self.call.target.is_some(), self.now.tick)
+        inner.evidence.window.judge(
+            sample.user,
+            self.call.policy.has_targets && self.call.target.is_some(),
+            self.now.tick,
+        )
     }
 
     /// Sets a status that is worse than the present one. The judge's DOWN of a tool that flaps goes no further than DEGRADED.
