@@ -116,7 +116,7 @@ struct Effective {
 }
 
 impl Effective {
-    fn of(at: ToolRef, view: View) -> Effective {
+    fn of(at: ToolRef, view: &View) -> Effective {
         let entry = view.entry.as_deref();
         Effective {
             backend: at.backend,
@@ -145,7 +145,7 @@ pub(super) async fn lookup(State(admin): State<Arc<Admin>>, Query(given): Given)
         let at = ToolRef { backend, tool };
         let caller = caller_of(&given);
         let view = admin.registry.lookup(&caller, &at, admin.clock.now());
-        Ok(Json(Effective::of(at, view)).into_response())
+        Ok(Json(Effective::of(at, &view)).into_response())
     })
 }
 
@@ -196,7 +196,7 @@ pub(super) async fn tools(State(admin): State<Arc<Admin>>, Query(given): Given) 
             .map(|(backend, tool)| {
                 let at = ToolRef { backend, tool: tool.into() };
                 let view = admin.registry.lookup(&caller, &at, now);
-                Effective::of(at, view)
+                Effective::of(at, &view)
             })
             .collect();
         Ok(Json(json!({ "tools": tools })).into_response())
