@@ -36,6 +36,7 @@ fn http_error(status: u16, bytes: usize) -> Exchange {
     exchange
 }
 
+#[expect(clippy::panic, reason = "a benchmark without its table has nothing to measure")]
 fn judge(c: &mut Criterion) {
     let tables =
         [("bundled", load(&[], Limits::default())), ("bundled+1000", load(&[thousand_rules()], Limits::default()))];

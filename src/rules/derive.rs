@@ -65,7 +65,7 @@ pub(crate) fn disproves(then: &Then, exchange: &Exchange) -> Disproves {
         return Disproves::Nothing;
     }
     let broken = matches!(then.classification, C::TechnicallyBroken | C::Intermittent);
-    if then.neutral && broken || broken || (is_server_error(exchange) && !is_callers(then)) {
+    if broken || (is_server_error(exchange) && !is_callers(then)) {
         Disproves::Transport
     } else {
         Disproves::TransportAndServerError

@@ -59,8 +59,7 @@ fn after_anchor(text: &str, base: Wall) -> Option<Duration> {
     let mut after = false;
     for _ in 0..WORDS_MAX {
         let before = rest;
-        rest =
-            rest.trim_start_matches(|c: char| c == ' ' || matches!(c, ':' | '=' | '-' | '_' | '~' | '"' | '(' | '\''));
+        rest = rest.trim_start_matches([' ', ':', '=', '-', '_', '~', '"', '(', '\'']);
         if rest.starts_with(|c: char| c.is_ascii_digit()) {
             let negative = before.strip_suffix(rest).is_some_and(|skipped| skipped.ends_with('-'));
             return if negative { None } else { amount(rest, after, base) };
