@@ -140,11 +140,12 @@ impl<'a> Scene<'a> {
         Some(self.set(slot, inner, change, draw))
     }
 
-    /// A failure of a DOWN entry whose trial is due, or whose permit this call holds, is a failed trial (T10).
+    /// A failure of a DOWN entry by a call that holds its permit, or that began when its trial was due (a tool that is only
+    /// observed admits more than the trial), is a failed trial (T10).
     pub(super) fn retrip(self, slot: &Slot, inner: &mut Inner, finding: &Finding, draw: f64) -> Option<Effect> {
         let entry = inner.entry.as_mut()?;
         let mine = self.call.permit.as_ref().is_some_and(|permit| std::ptr::eq(&**permit.slot(), slot));
-        let is_trial = entry.status == Status::Down && (entry.is_due(self.now) || mine);
+        let is_trial = entry.status == Status::Down && (mine || self.call.started.tick >= entry.next_trial.tick);
         if !is_trial || entry.is_later_than(self.call.started) || !fails_trial(finding) {
             return None;
         }
@@ -170,7 +171,6 @@ impl<'a> Scene<'a> {
             classification,
             by: Arc::from(JUDGE),
             note: Arc::from(note),
-            recovery: None,
             credential: None,
             ..self.by_rule(to, finding)
         }

@@ -92,6 +92,20 @@ fn any_answer_ends_a_transport_down() {
 }
 
 #[test]
+fn one_dead_backend_is_one_down_and_not_one_for_each_tool() {
+    let mut world = World::new();
+    world.goes("alice", "search", Outcome::Refused);
+    world.confirm([true, true, true]);
+    for _ in 0..10 {
+        world.wait_for_retest("search");
+        world.goes("alice", "search", Outcome::Refused).unwrap();
+    }
+    let down: Vec<_> = world.documents().into_iter().filter(|document| document.status == Status::Down).collect();
+    assert_eq!(down.len(), 1);
+    assert_eq!(down[0].key.tool_name, "*");
+}
+
+#[test]
 fn a_retest_of_the_backend_is_one_permit_for_all_its_tools() {
     let mut world = World::new();
     world.goes("alice", "search", Outcome::Refused);

@@ -172,6 +172,20 @@ fn what_began_before_the_status_was_set_changes_nothing() {
 }
 
 #[test]
+fn what_an_answer_says_about_its_return_is_believed() {
+    let mut world = World::new();
+    let mut verdict = Outcome::Edge503.verdict();
+    verdict.finding.as_mut().unwrap().hint = Some(Duration::from_secs(90));
+    for _ in 0..5 {
+        world.goes_as(&caller("alice"), "search", &verdict);
+        world.pass(1.0);
+    }
+    let view = world.seen_by("bob", "search");
+    assert_eq!(view.expected_recovery_at, view.since.map(|since| since.plus_millis(90_000)));
+    assert_eq!(view.next_trial_at, view.expected_recovery_at);
+}
+
+#[test]
 fn three_past_outages_give_the_fourth_an_estimate() {
     let mut world = World::new();
     for outage in 0..4 {

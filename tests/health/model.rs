@@ -89,7 +89,7 @@ impl Model {
                 self.outcomes.clear();
                 self.set(Status::Ok, started, now);
             }
-            (Status::Down, true) if self.next_trial <= now => {
+            (Status::Down, true) if self.next_trial <= started => {
                 self.level += 1;
                 self.next_trial = now.after(self.wait());
             }
