@@ -165,7 +165,9 @@ fn backend_of(admin: &Admin, named: Option<&str>, tool: &str) -> Result<Arc<str>
     let backends = admin.proxy.backends();
     if let Some(named) = named {
         let known = backends.iter().find(|backend| &***backend == named).cloned();
-        return known.ok_or_else(|| super::query::bad(format!("no backend is named {named:?}; there are {}", backends.join(", "))));
+        return known.ok_or_else(|| {
+            super::query::bad(format!("no backend is named {named:?}; there are {}", backends.join(", ")))
+        });
     }
     let mut having: Vec<Arc<str>> =
         admin.proxy.tools().into_iter().filter(|(_, name)| name == tool).map(|(backend, _)| backend).collect();

@@ -114,9 +114,11 @@ impl App {
         });
         let (drain, signal) = Drain::new();
         let listeners = bind(&config).await?;
-        let admin_bound = admin::Bound::bind(config.admin)
-            .await
-            .map_err(|why| StartError::Listen { address: config.admin, key: "admin.listen", why })?;
+        let admin_bound = admin::Bound::bind(config.admin).await.map_err(|why| StartError::Listen {
+            address: config.admin,
+            key: "admin.listen",
+            why,
+        })?;
         let admin = Arc::new(Admin {
             clock: self.clock,
             registry: Arc::clone(&registry),

@@ -23,7 +23,8 @@ pub struct Backend {
     pub name: Arc<str>,
     /// What it speaks.
     pub kind: BackendKind,
-    /// Where it is: scheme, authority, and for an MCP server the path of its endpoint. Never with user, query or fragment.
+    /// Where it is: scheme, authority, and for an MCP server the path of its endpoint. Never with user, query or
+    /// fragment.
     pub url: Uri,
     /// Which downstream requests go to it.
     pub matching: Match,

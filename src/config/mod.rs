@@ -27,7 +27,9 @@ pub use matching::Match;
 pub use network::Network;
 pub use route::{PathPattern, Route, Routes};
 pub use sections::{Annotate, Limits, Log, LogFormat, LogLevel, Manifest, RuleFiles, Store, Tenant};
-pub use tools::{Target, ToolSettings, Tools};
+pub use tools::{ToolSettings, Tools};
+
+pub use crate::rules::target::TargetSource as Target;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -74,7 +74,8 @@ impl Annotate {
 /// Where health documents are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// In a file. A relative path starts at the working directory, since configuration often lies where nothing may be written.
+    /// In a file. A relative path starts at the working directory, since configuration often lies where nothing may be
+    /// written.
     Redb(PathBuf),
     /// In memory alone: forgotten at the end.
     Memory,

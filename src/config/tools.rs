@@ -15,6 +15,7 @@ use super::route::TOOL_NAME;
 use super::sections::HOUR;
 use crate::glob::Glob;
 use crate::health::{Mode, Policy};
+use crate::rules::target::TargetSource;
 use crate::yaml::{At, Fields};
 
 /// Settled answers that are kept for each backend; a hostile client can name tools without end.
@@ -32,23 +33,11 @@ pub struct ToolSettings {
     /// What judge and gate go by.
     pub policy: Arc<Policy>,
     /// Where the tool's target stands in its arguments.
-    pub target: Target,
+    pub target: TargetSource,
     /// For the head of the answer; the backend's unless the tool has its own.
     pub timeout: Duration,
     /// Whether the tool may be called in a probe.
     pub safe_probe: bool,
-}
-
-/// Where the target of a call stands in its arguments: a failure of that host is the target's, not the tool's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Target {
-    /// Any URL or host in the arguments.
-    #[default]
-    Auto,
-    /// The value behind this JSON pointer.
-    Pointer(Arc<str>),
-    /// The tool has none.
-    Off,
 }
 
 /// The settings of every tool of every backend.
@@ -74,7 +63,7 @@ struct Settled {
 pub(super) struct Overrides {
     mode: Option<Mode>,
     down_on_first_failure: Option<bool>,
-    target: Option<Target>,
+    target: Option<TargetSource>,
     slow_call: Option<Option<Duration>>,
     advice: Option<Arc<str>>,
     safe_probe: Option<bool>,
@@ -132,7 +121,7 @@ impl Inner {
             mode: set.mode.unwrap_or(self.mode),
             session_tool: self.session_tools.iter().any(|glob| glob.matches(tool)),
             down_on_first_failure: set.down_on_first_failure.unwrap_or(false),
-            has_targets: target != Target::Off,
+            has_targets: target != TargetSource::Off,
             slow_call: set.slow_call.flatten(),
             trial_lease: timeout.min(LEASE_MAX),
             advice: set.advice,
@@ -198,11 +187,11 @@ fn tool(f: &Fields<'_>) -> Overrides {
     }
 }
 
-fn target(at: At<'_>) -> Option<Target> {
+fn target(at: At<'_>) -> Option<TargetSource> {
     at.parse("`auto`, `off` or a JSON pointer such as `/url`", "^(auto|off|/.*)$", |text| match text {
-        "auto" => Ok(Target::Auto),
-        "off" => Ok(Target::Off),
-        pointer if pointer.starts_with('/') && pointer.len() <= 256 => Ok(Target::Pointer(Arc::from(pointer))),
+        "auto" => Ok(TargetSource::Auto),
+        "off" => Ok(TargetSource::Off),
+        pointer if pointer.starts_with('/') && pointer.len() <= 256 => Ok(TargetSource::Pointer(pointer.to_owned())),
         _ => Err(String::new()),
     })
 }

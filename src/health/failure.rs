@@ -8,7 +8,7 @@ use super::confirm::{Suspicion, star};
 use super::document::{Origin, Status};
 use super::effect::Effect;
 use super::entry::Change;
-use super::judge;
+use super::judge::Judgement;
 use super::record::Step;
 use super::scene::JUDGE;
 use super::scope::{self, Target, hashed};
@@ -51,14 +51,14 @@ impl Step<'_> {
                 effects.extend(scene.worsen(slot, inner, scene.by_rule(to, finding), draw));
             } else {
                 match judged {
-                    judge::Finding::Nothing => {}
-                    judge::Finding::Degraded => {
+                    Judgement::Nothing => {}
+                    Judgement::Degraded => {
                         effects.extend(scene.worsen(slot, inner, scene.by_judge(Status::Degraded, finding), draw));
                     }
-                    judge::Finding::Down => {
+                    Judgement::Down => {
                         effects.extend(scene.worsen(slot, inner, scene.by_judge(Status::Down, finding), draw));
                     }
-                    judge::Finding::OneUser(to) => one_user = Some(to),
+                    Judgement::OneUser(to) => one_user = Some(to),
                 }
             }
             if finding.evidence != Evidence::Transport {

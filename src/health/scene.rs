@@ -9,7 +9,7 @@ use super::cooldown::Trigger;
 use super::document::{Origin, Status};
 use super::effect::{Claim, Effect};
 use super::entry::Change;
-use super::judge::{self, Count, DWELL, Sample};
+use super::judge::{Count, DWELL, Judgement, Sample};
 use super::record::Call;
 use super::registry::Registry;
 use super::retest::Probing;
@@ -109,15 +109,19 @@ impl<'a> Scene<'a> {
     }
 
     /// Adds a failure to the window, if it counts towards anything, and says what the window adds up to.
-    pub(super) fn weigh(self, inner: &mut Inner, finding: &Finding) -> judge::Finding {
+    pub(super) fn weigh(self, inner: &mut Inner, finding: &Finding) -> Judgement {
         let count = match finding.evidence {
-            Evidence::Nothing => return judge::Finding::Nothing,
+            Evidence::Nothing => return Judgement::Nothing,
             Evidence::Degraded => Count::Throttled,
             Evidence::Down | Evidence::Transport => Count::Failure,
         };
         let sample = self.sample(count);
         inner.evidence.window.add(sample, self.now.tick);
-        inner.evidence.window.judge(sample.user, self.call.policy.has_targets && self.call.target.is_some(), self.now.tick)
+        inner.evidence.window.judge(
+            sample.user,
+            self.call.policy.has_targets && self.call.target.is_some(),
+            self.now.tick,
+        )
     }
 
     /// Sets a status that is worse than the present one. The judge's DOWN of a tool that flaps goes no further than DEGRADED.

@@ -87,7 +87,7 @@ pub(super) fn json() -> impl Strategy<Value = String> {
         1 => string_token(any::<String>()),
         1 => any::<i64>().prop_map(|number| number.to_string()),
     ];
-    scalar.prop_recursive(6, 120, 7, |inner| {
+    scalar.prop_recursive(5, 48, 5, |inner| {
         let array = (prop::collection::vec(inner.clone(), 0..5), space())
             .prop_map(|(elements, space)| format!("[{space}{}{space}]", elements.join(&format!("{space},"))));
         prop_oneof![2 => object_of(inner), 1 => array]

@@ -183,7 +183,6 @@ impl<F: Copy> Scanner<F> {
         let at_top = self.path.is_empty();
         if at_top && byte == b'{' {
             found(Found::Begin(at));
-            self.wanted = None;
             self.path.push(self.root);
             return State::FirstKey;
         }

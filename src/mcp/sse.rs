@@ -81,6 +81,7 @@ pub struct Framer {
     in_event: bool,
     first_line: bool,
     after_cr: bool,
+    boundary: Option<usize>,
 }
 
 impl Default for Framer {
@@ -101,6 +102,7 @@ impl Framer {
             in_event: false,
             first_line: true,
             after_cr: false,
+            boundary: None,
         }
     }
 
@@ -108,6 +110,12 @@ impl Framer {
     /// (Between the CR and the LF of a blank line counts: the LF that is left makes one more blank line.)
     pub fn at_boundary(&self) -> bool {
         self.line == Line::Field && self.field.is_empty() && !self.in_event
+    }
+
+    /// The last place in the chunk pushed last that stands between two events, as an offset; `None` if it lies wholly
+    /// within one. On a busy stream chunks may never end at a boundary while each has one inside.
+    pub fn last_boundary(&self) -> Option<usize> {
+        self.boundary
     }
 
     /// What to write before an event of one's own when the stream broke off where it stands: nothing between events;
@@ -123,10 +131,12 @@ impl Framer {
 
     /// Takes the next chunk and hands out its pieces in order.
     pub fn push(&mut self, chunk: &[u8], mut piece: impl FnMut(Piece<'_>)) {
+        self.boundary = None;
         let mut at = 0;
         while let Some(&byte) = chunk.get(at) {
             if std::mem::take(&mut self.after_cr) && byte == b'\n' {
                 at += 1;
+                self.boundary = self.at_boundary().then_some(at);
                 continue;
             }
             at = match (self.line, byte) {
@@ -218,6 +228,9 @@ impl Framer {
             self.name.clear();
             self.has_data = false;
             self.in_event = false;
+        }
+        if !self.in_event {
+            self.boundary = Some(end);
         }
         end
     }

@@ -36,7 +36,9 @@ pub(crate) fn dispatch_code(exchange: &Exchange) -> DispatchCode {
 /// What the outcome counts towards in the evidence judge (DESIGN 7).
 pub(crate) fn evidence(then: &Then, exchange: &Exchange) -> Evidence {
     use Classification as C;
-    if then.neutral || matches!(then.classification, C::UserPermission | C::UserInput | C::Working | C::UserSpecificTechnical) {
+    if then.neutral
+        || matches!(then.classification, C::UserPermission | C::UserInput | C::Working | C::UserSpecificTechnical)
+    {
         return Evidence::Nothing;
     }
     if let Some(fault) = &exchange.fault {

@@ -16,7 +16,6 @@ pub(crate) struct Facts<'a> {
     folded: OnceCell<String>,
     codes: OnceCell<Vec<String>>,
     needles: OnceCell<Bits>,
-    regexes: OnceCell<regex::SetMatches>,
     target: OnceCell<bool>,
 }
 
@@ -28,7 +27,6 @@ impl<'a> Facts<'a> {
             folded: OnceCell::new(),
             codes: OnceCell::new(),
             needles: OnceCell::new(),
-            regexes: OnceCell::new(),
             target: OnceCell::new(),
         }
     }
@@ -51,11 +49,6 @@ impl<'a> Facts<'a> {
     /// Which needles of the table occur; `scan` finds them.
     pub(crate) fn needles(&self, scan: impl FnOnce(&str) -> Bits) -> &Bits {
         self.needles.get_or_init(|| scan(self.folded()))
-    }
-
-    /// Which regexes of the table match.
-    pub(crate) fn regexes(&self, set: &regex::RegexSet) -> &regex::SetMatches {
-        self.regexes.get_or_init(|| set.matches(self.text()))
     }
 
     /// Whether the failure names a host that the arguments name too and that is not the backend's own.

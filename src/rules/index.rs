@@ -1,12 +1,14 @@
 //! Which rules are in question at all: by status, JSON-RPC code, kind of ending and needles seen, as sets of rule numbers.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::bits::Bits;
 use super::exchange::Exchange;
 use super::facts::Facts;
-use super::matcher::{Built, Matcher};
+use super::matcher::Matcher;
 use super::rule::When;
+use super::search::Built;
 
 /// The index of one table. It only ever leaves out rules that cannot match; the clauses themselves decide.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +20,40 @@ pub(crate) struct Index {
     with_fault: Bits,
     without_fault: Bits,
     success: Bits,
-    without_needles: Bits,
-    by_needle: Vec<Vec<usize>>,
+    contains: ByNeedle,
+    regexes: ByNeedle,
+}
+
+/// Rules by the needles of which they must have seen one, and those that need none.
+#[derive(Clone, Debug, Default)]
+struct ByNeedle {
+    without: Bits,
+    rules: Vec<Vec<usize>>,
+}
+
+impl ByNeedle {
+    fn new<'m>(needles: impl Iterator<Item = Option<Cow<'m, [usize]>>>, count: usize, built: &Built) -> ByNeedle {
+        let mut sorted = ByNeedle { without: Bits::empty(count), rules: vec![Vec::new(); built.needle_count()] };
+        for (at, needles) in needles.enumerate() {
+            match needles {
+                None => sorted.without.insert(at),
+                Some(needles) => needles.iter().for_each(|needle| {
+                    if let Some(rules) = sorted.rules.get_mut(*needle) {
+                        rules.push(at);
+                    }
+                }),
+            }
+        }
+        sorted
+    }
+
+    fn rules_of(&self, seen: &Bits) -> Bits {
+        let mut rules = self.without.clone();
+        for needle in seen.iter() {
+            self.rules.get(needle).into_iter().flatten().for_each(|rule| rules.insert(*rule));
+        }
+        rules
+    }
 }
 
 /// One more than the largest status that HTTP messages can carry.
@@ -27,20 +61,14 @@ const STATUS_MAX: u16 = 1000;
 
 impl Index {
     /// Sorts the rules of a table.
-    pub(crate) fn new(matchers: &[Matcher], needle_count: usize) -> Index {
+    pub(crate) fn new(matchers: &[Matcher], built: &Built) -> Index {
         let all = |wanted: &dyn Fn(&Matcher) -> bool| {
             let mut bits = Bits::empty(matchers.len());
             (0..).zip(matchers).filter(|(_, m)| wanted(m)).for_each(|(at, _)| bits.insert(at));
             bits
         };
-        let mut by_needle = vec![Vec::new(); needle_count];
-        for (at, matcher) in matchers.iter().enumerate() {
-            for needle in matcher.needles.iter().flatten() {
-                if let Some(rules) = by_needle.get_mut(*needle) {
-                    rules.push(at);
-                }
-            }
-        }
+        let contains = matchers.iter().map(|m| m.needles.as_deref().map(Cow::Borrowed));
+        let regexes = matchers.iter().map(|m| built.guards(m.regexes.as_deref()?).map(Cow::Owned));
         let codes = matchers.iter().flat_map(|m| m.when.rpc_code.iter().flatten().copied());
         Index {
             by_status: (0..STATUS_MAX).map(|status| all(&|m| takes_status(&m.when, status))).collect(),
@@ -52,8 +80,8 @@ impl Index {
             with_fault: all(&|m| m.when.faults.as_ref().is_none_or(|f| !f.transport.is_empty())),
             without_fault: all(&|m| m.when.faults.as_ref().is_none_or(|f| f.any_tool_error)),
             success: all(&|m| m.when.names_success()),
-            without_needles: all(&|m| m.needles.is_none()),
-            by_needle,
+            contains: ByNeedle::new(contains, matchers.len(), built),
+            regexes: ByNeedle::new(regexes, matchers.len(), built),
         }
     }
 
@@ -66,13 +94,12 @@ impl Index {
 
     /// The rules in question for anything else. Reads the text of the failure once.
     pub(crate) fn for_failure(&self, facts: &Facts<'_>, built: &Built) -> Bits {
-        let mut rules = if facts.exchange.fault.is_some() { self.with_fault.clone() } else { self.without_fault.clone() };
+        let mut rules =
+            if facts.exchange.fault.is_some() { self.with_fault.clone() } else { self.without_fault.clone() };
         self.narrow(facts.exchange, &mut rules);
-        let mut by_text = self.without_needles.clone();
-        for needle in built.needles(facts).iter() {
-            self.by_needle.get(needle).into_iter().flatten().for_each(|rule| by_text.insert(*rule));
-        }
-        rules.keep(&by_text);
+        let seen = built.needles(facts);
+        rules.keep(&self.contains.rules_of(seen));
+        rules.keep(&self.regexes.rules_of(seen));
         rules
     }
 

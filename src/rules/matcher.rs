@@ -1,13 +1,11 @@
 //! The clauses of a rule in the form in which they are checked: needles, regexes and codes by their numbers in the table.
 
-use regex::RegexSet;
 use serde_json::Value;
 
-use super::bits::Bits;
 use super::exchange::Exchange;
 use super::facts::Facts;
 use super::rule::{Faults, Want, When};
-use super::search::Search;
+use super::search::{Built, Search};
 use crate::glob::Glob;
 
 /// A clause of a rule, by the name that it has in the file.
@@ -26,7 +24,7 @@ impl Matcher {
     /// Numbers the needles and regexes of `when` in `search`.
     pub(crate) fn new(when: &When, search: &mut Search) -> Matcher {
         let needles = when.contains.as_ref().map(|all| all.iter().map(|n| search.needle(n)).collect());
-        let regexes = when.regex.as_ref().map(|all| all.iter().map(|r| search.regex(r.as_str())).collect());
+        let regexes = when.regex.as_ref().map(|all| all.iter().map(|r| search.regex(r)).collect());
         let not = when.not.as_ref().map(|not| Box::new(Matcher::new(not, search)));
         Matcher { when: When { not: None, ..when.clone() }, needles, regexes, not }
     }
@@ -51,11 +49,7 @@ impl Matcher {
     }
 
     /// Each clause that is stated, cheapest first, with whether it holds; worked out one by one.
-    fn clauses<'a>(
-        &'a self,
-        facts: &'a Facts<'_>,
-        search: &'a Built,
-    ) -> impl Iterator<Item = (Clause, bool)> + 'a {
+    fn clauses<'a>(&'a self, facts: &'a Facts<'_>, search: &'a Built) -> impl Iterator<Item = (Clause, bool)> + 'a {
         const CHECKS: [Check; 14] = [
             ("httpStatus", |m, f, _| m.when.status.as_ref().map(|set| is_in(f.exchange.status, |s| set.contains(&s)))),
             ("httpStatusRange", |m, f, _| {
@@ -69,18 +63,16 @@ impl Matcher {
             }),
             ("tool", |m, f, _| m.when.tool.as_ref().map(|globs| any(globs, &f.exchange.tool))),
             ("backend", |m, f, _| m.when.backend.as_ref().map(|globs| any(globs, &f.exchange.backend))),
-            ("contentType", |m, f, _| m.when.content_type.as_ref().map(|globs| any(globs, &f.exchange.content_type().to_lowercase()))),
-            ("header", |m, f, _| stated(&m.when.headers).map(|all| all.iter().all(|(n, w)| has_header(f.exchange, n, w)))),
+            ("contentType", |m, f, _| {
+                m.when.content_type.as_ref().map(|globs| any(globs, &f.exchange.content_type().to_lowercase()))
+            }),
+            ("header", |m, f, _| {
+                stated(&m.when.headers).map(|all| all.iter().all(|(n, w)| has_header(f.exchange, n, w)))
+            }),
             ("json", |m, f, _| stated(&m.when.json).map(|all| all.iter().all(|(p, want)| has_json(f, p, want)))),
-            ("errorCode", |m, f, _| {
-                m.when.codes.as_ref().map(|globs| f.codes().iter().any(|code| any(globs, code)))
-            }),
-            ("bodyContains", |m, f, s| {
-                m.needles.as_ref().map(|ids| ids.iter().any(|id| s.needles(f).contains(*id)))
-            }),
-            ("bodyRegex", |m, f, s| {
-                m.regexes.as_ref().map(|ids| ids.iter().any(|id| f.regexes(&s.regexes).matched(*id)))
-            }),
+            ("errorCode", |m, f, _| m.when.codes.as_ref().map(|globs| f.codes().iter().any(|code| any(globs, code)))),
+            ("bodyContains", |m, f, s| m.needles.as_ref().map(|ids| ids.iter().any(|id| s.needles(f).contains(*id)))),
+            ("bodyRegex", |m, f, s| m.regexes.as_ref().map(|ids| ids.iter().any(|id| s.regex_matches(*id, f)))),
         ];
         let target = ("target", self.when.target.map(|wanted| wanted == facts.target()));
         CHECKS
@@ -92,27 +84,6 @@ impl Matcher {
 }
 
 type Check = (Clause, fn(&Matcher, &Facts<'_>, &Built) -> Option<bool>);
-
-/// The table's needles and regexes, ready to be looked for.
-#[derive(Clone, Debug)]
-pub(crate) struct Built {
-    pub(crate) automaton: aho_corasick::AhoCorasick,
-    pub(crate) needle_count: usize,
-    pub(crate) regexes: RegexSet,
-}
-
-impl Built {
-    /// Which needles occur in the exchange's text.
-    pub(crate) fn needles<'f>(&self, facts: &'f Facts<'_>) -> &'f Bits {
-        facts.needles(|text| {
-            let mut seen = Bits::empty(self.needle_count);
-            for hit in self.automaton.find_overlapping_iter(text) {
-                seen.insert(hit.pattern().as_usize());
-            }
-            seen
-        })
-    }
-}
 
 fn stated<T>(all: &[T]) -> Option<&[T]> {
     (!all.is_empty()).then_some(all)
@@ -140,6 +111,7 @@ fn has_header(exchange: &Exchange, name: &http::HeaderName, want: &Want) -> bool
 fn has_json(facts: &Facts<'_>, pointer: &str, want: &Want) -> bool {
     match facts.pointer(pointer) {
         None => false,
+        Some(Value::Null) => matches!(want, Want::Like(_)) && want.fits("null"),
         Some(Value::String(text)) => want.fits(text),
         Some(Value::Object(_) | Value::Array(_)) => matches!(want, Want::Present),
         Some(value) => want.fits(&value.to_string()),

@@ -13,6 +13,7 @@ pub mod file;
 pub mod hint;
 mod index;
 mod matcher;
+mod prefilter;
 mod reading;
 pub mod rule;
 mod search;

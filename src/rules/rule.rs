@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
-use regex::Regex;
+use regex::bytes::Regex;
 
 use super::exchange::BackendKind;
 use super::vocabulary::{Classification, DispatchCode, HealthAction, Scope, TransportFault};
@@ -99,7 +99,7 @@ pub struct When {
     pub codes: Option<Vec<Glob>>,
     /// `bodyContains`, folded.
     pub contains: Option<Vec<Box<str>>>,
-    /// `bodyRegex`.
+    /// `bodyRegex`, over the bytes of the text as it came; classes and case are those of ASCII unless `(?u)` says otherwise.
     pub regex: Option<Vec<Regex>>,
     /// `not`: none of its fields may hold.
     pub not: Option<Box<When>>,
@@ -108,7 +108,7 @@ pub struct When {
 /// What is asked of a value that may be absent.
 #[derive(Clone, Debug)]
 pub enum Want {
-    /// Present, whatever it is.
+    /// Present and not null, whatever it is.
     Present,
     /// Fits one of the globs, which are lower case; the value's case is ignored.
     Like(Vec<Glob>),

@@ -1,69 +1,112 @@
-//! All needles and regexes of a table gathered into one automaton and one set, so that a text is read once whatever
-//! the number of rules.
+//! All needles of a table gathered into one automaton, so that a text is read once whatever the number of rules, and its
+//! regexes, each behind the literals that it cannot match without.
 
 use std::collections::HashMap;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use regex::{RegexSet, RegexSetBuilder};
+use regex::bytes::Regex;
 
-use super::matcher::Built;
+use super::bits::Bits;
+use super::facts::Facts;
+use super::prefilter::required;
 
-/// How much memory the compiled regexes of a table may take, in bytes; a single regex has its own bound.
-const REGEX_SET_BOUND: usize = 32 * 1024 * 1024;
-/// How much the lazily built states of the regexes may take, in bytes.
-const REGEX_DFA_BOUND: usize = 8 * 1024 * 1024;
+/// Up to how many needles the automaton is built for speed; beyond that, for memory.
+const FAST_NEEDLES_MAX: usize = 4_000;
 
 /// Gathers needles and regexes, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    needles: Numbered,
-    regexes: Numbered,
-}
-
-#[derive(Debug, Default)]
-struct Numbered {
-    numbers: HashMap<String, usize>,
+    needles: HashMap<String, usize>,
     texts: Vec<String>,
+    known: HashMap<String, usize>,
+    regexes: Vec<Guarded>,
 }
 
-impl Numbered {
-    fn number(&mut self, text: &str) -> usize {
-        if let Some(number) = self.numbers.get(text) {
-            return *number;
-        }
-        let number = self.texts.len();
-        self.texts.push(text.to_owned());
-        self.numbers.insert(text.to_owned(), number);
-        number
-    }
+/// A regex and the needles of which one must have been seen; `None` if it has to be tried on every text.
+#[derive(Clone, Debug)]
+struct Guarded {
+    regex: Regex,
+    needles: Option<Vec<usize>>,
 }
 
 impl Search {
     /// The number of a folded needle.
     pub(crate) fn needle(&mut self, text: &str) -> usize {
-        self.needles.number(text)
+        if let Some(number) = self.needles.get(text) {
+            return *number;
+        }
+        let number = self.texts.len();
+        self.texts.push(text.to_owned());
+        self.needles.insert(text.to_owned(), number);
+        number
     }
 
     /// The number of a regex.
-    pub(crate) fn regex(&mut self, pattern: &str) -> usize {
-        self.regexes.number(pattern)
+    pub(crate) fn regex(&mut self, regex: &Regex) -> usize {
+        if let Some(number) = self.known.get(regex.as_str()) {
+            return *number;
+        }
+        let needles = required(regex.as_str());
+        let needles = needles.map(|all| all.iter().map(|text| self.needle(text)).collect());
+        let number = self.regexes.len();
+        self.regexes.push(Guarded { regex: regex.clone(), needles });
+        self.known.insert(regex.as_str().to_owned(), number);
+        number
     }
 
     /// Compiles what was gathered.
     ///
     /// # Errors
-    /// Says which bound the table's needles or regexes exceed together.
+    /// If the needles exceed what one automaton can hold.
     pub(crate) fn build(self) -> Result<Built, String> {
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA).filter(|_| self.needles.texts.len() <= 4_000))
-            .build(&self.needles.texts)
+            .kind(Some(AhoCorasickKind::DFA).filter(|_| self.texts.len() <= FAST_NEEDLES_MAX))
+            .build(&self.texts)
             .map_err(|e| format!("the needles of all rules do not fit into one automaton: {e}"))?;
-        let regexes: RegexSet = RegexSetBuilder::new(&self.regexes.texts)
-            .size_limit(REGEX_SET_BOUND)
-            .dfa_size_limit(REGEX_DFA_BOUND)
-            .build()
-            .map_err(|e| format!("the regexes of all rules together are too large: {e}"))?;
-        Ok(Built { automaton, needle_count: self.needles.texts.len(), regexes })
+        Ok(Built { automaton, needle_count: self.texts.len(), regexes: self.regexes })
+    }
+}
+
+/// The table's needles and regexes, ready to be looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Built {
+    automaton: AhoCorasick,
+    needle_count: usize,
+    regexes: Vec<Guarded>,
+}
+
+impl Built {
+    /// How many needles there are, those of regexes included.
+    pub(crate) fn needle_count(&self) -> usize {
+        self.needle_count
+    }
+
+    /// Which needles occur in the exchange's text.
+    pub(crate) fn needles<'f>(&self, facts: &'f Facts<'_>) -> &'f Bits {
+        facts.needles(|text| {
+            let mut seen = Bits::empty(self.needle_count);
+            for hit in self.automaton.find_overlapping_iter(text) {
+                seen.insert(hit.pattern().as_usize());
+            }
+            seen
+        })
+    }
+
+    /// Whether a regex matches the exchange's text.
+    pub(crate) fn regex_matches(&self, number: usize, facts: &Facts<'_>) -> bool {
+        let Some(guarded) = self.regexes.get(number) else { return false };
+        let seen = self.needles(facts);
+        guarded.needles.as_ref().is_none_or(|needles| needles.iter().any(|needle| seen.contains(*needle)))
+            && guarded.regex.is_match(facts.text().as_bytes())
+    }
+
+    /// The needles of which one must have been seen for any of these regexes to match; `None` if one has no such needles.
+    pub(crate) fn guards(&self, regexes: &[usize]) -> Option<Vec<usize>> {
+        let mut all = Vec::new();
+        for number in regexes {
+            all.extend(self.regexes.get(*number)?.needles.as_ref()?);
+        }
+        Some(all)
     }
 }

@@ -8,9 +8,9 @@ use super::exchange::{Answer, Exchange};
 use super::facts::Facts;
 use super::hint;
 use super::index::Index;
-use super::matcher::{Built, Clause, Matcher};
+use super::matcher::{Clause, Matcher};
 use super::rule::{Cooldown, FALLBACK, Rule, Then};
-use super::search::Search;
+use super::search::{Built, Search};
 use super::verdict::{Evidence, Finding, Kind, Verdict};
 use super::vocabulary::{Classification, DispatchCode, HealthAction, Scope};
 
@@ -48,7 +48,7 @@ impl Table {
         let mut search = Search::default();
         let matchers: Vec<Matcher> = rules.iter().map(|rule| Matcher::new(&rule.when, &mut search)).collect();
         let built = search.build()?;
-        let index = Index::new(&matchers, built.needle_count);
+        let index = Index::new(&matchers, &built);
         Ok(Table { rules, matchers, built, index, limits, unmatched: unmatched(), fallback: Arc::from(FALLBACK) })
     }
 

@@ -1,4 +1,4 @@
-//! The keys of one map. A reader takes each by name, says what it is for, and what stands in for it where it is left out.
+//! The keys of one map. A reader takes each by name, says what it is for, and what holds where it is left out.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;

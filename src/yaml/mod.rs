@@ -1,4 +1,4 @@
-//! YAML files as a tree that knows its places, and readers on it that collect every problem of a file, not the first alone.
+//! YAML files as a tree that knows its places, and readers on it that collect every problem of a file, not one alone.
 //!
 //! A file becomes a [`Source`]; [`read`] parses it and hands its root to a reader written by the module that knows the
 //! format. The reader declares each key once, at the place where it takes it: name, kind, bounds, default and what it is
@@ -13,7 +13,9 @@ mod at;
 mod fields;
 mod parse;
 mod problem;
+mod scalars;
 mod schema;
+mod sheet;
 mod source;
 mod tree;
 mod units;
@@ -31,7 +33,7 @@ pub use units::{duration_text, parse_duration, parse_size, size_text};
 
 use std::sync::Arc;
 
-use at::Sheet;
+use sheet::Sheet;
 
 /// Parses a file and reads it with `reader`. The value comes back only if the whole file holds not one problem.
 ///

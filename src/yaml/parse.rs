@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_yaml::granit_parser::{self as yaml, Event, Parser, ScalarStyle, ScanError, StructureStyle};
+use serde_yaml::granit_parser::{self as yaml, ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle};
 
-use super::at::Sheet;
 use super::problem::Problem;
+use super::sheet::Sheet;
 use super::source::{MAX_FILE, Place, Source};
 use super::tree::{Entry, Node, Value};
 
@@ -218,7 +218,11 @@ impl<'a> Builder<'a> {
 
     fn syntax(&self, error: &ScanError) -> Box<Problem> {
         let start = error.marker().byte_offset().unwrap_or_default();
-        let problem = self.fault(Place { start, end: start + 1 }, format!("not valid YAML: {}", error.kind()));
+        let place = Place { start, end: start + 1 };
+        if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+            return Box::new(self.fault(place, format!("nested too deep, at most {MAX_DEPTH} levels are read")));
+        }
+        let problem = self.fault(place, format!("not valid YAML: {}", error.kind()));
         let line = self.source.text().get(..start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
         if line.contains('\t') || self.source.text().get(start..).is_some_and(|rest| rest.starts_with('\t')) {
             return Box::new(problem.help("indent with spaces, YAML allows no tabs there"));

@@ -31,7 +31,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem at a place; the message is lower case, without a full stop, and names the thing, the value and what is allowed.
+    /// A problem at a place. The message is lower case, without a full stop, and names the thing, the value and what is
+    /// allowed.
     pub fn new(source: &Arc<Source>, place: Place, message: impl Into<String>) -> Problem {
         Problem { source: source.clone(), place, message: message.into(), label: None, help: None }
     }
@@ -87,8 +88,9 @@ impl Problem {
             Style::Plain => Renderer::plain(),
             Style::Coloured => Renderer::styled(),
         };
-        let mark = AnnotationKind::Primary.span(self.source.clamp(self.place)).label(self.label.as_deref());
-        let snippet = Snippet::source(self.source.shown()).path(self.source.name()).annotation(mark);
+        let (line, text, range) = self.source.first_line(self.place);
+        let mark = AnnotationKind::Primary.span(range).label(self.label.as_deref());
+        let snippet = Snippet::source(text).line_start(line).path(self.source.name()).annotation(mark);
         let mut group = Level::ERROR.primary_title(self.message.as_str()).element(snippet);
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help.as_str()));

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::at::{At, Sheet};
+use super::at::At;
+use super::sheet::Sheet;
 use super::source::Source;
 
 /// The JSON Schema (2020-12) of what `reader` reads.

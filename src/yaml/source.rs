@@ -97,6 +97,17 @@ impl Source {
         self.text.get(range.clone()) != self.shown.get(range)
     }
 
+    /// The line in which a place starts, as it may be shown, with its number and the part of it that the place covers.
+    pub(super) fn first_line(&self, place: Place) -> (usize, &str, Range<usize>) {
+        let range = self.clamp(place);
+        let before = self.shown.get(..range.start).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = self.shown.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+        let number = before.matches('\n').count() + 1;
+        let within = (range.start - start).min(line.len())..(range.end - start).min(line.len());
+        (number, line, within)
+    }
+
     /// The place as a range that lies within the text and on character borders, whatever a parser said.
     pub(super) fn clamp(&self, place: Place) -> Range<usize> {
         let end = border(&self.text, place.end);

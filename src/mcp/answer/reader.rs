@@ -39,8 +39,9 @@ impl Reader {
         }
     }
 
-    /// The body ended, properly or not. An event that is not complete by now counts as never sent.
-    pub fn finish(mut self, mut see: impl FnMut(Seen)) {
+    /// The body ended, properly or not; nothing may be pushed after that. An event that is not complete by now counts as
+    /// never sent.
+    pub fn finish(&mut self, mut see: impl FnMut(Seen)) {
         match self.format {
             Format::Json => self.text.finish(&mut see),
             Format::EventStream => {}
@@ -55,6 +56,11 @@ impl Reader {
     /// Whether the stream stands between two events, so that one may be put in here; never in a body of another format.
     pub fn at_boundary(&self) -> bool {
         self.format == Format::EventStream && self.framer.at_boundary()
+    }
+
+    /// The last place in the chunk pushed last where an event may be put in: see [`Framer::last_boundary`].
+    pub fn last_boundary(&self) -> Option<usize> {
+        if self.format == Format::EventStream { self.framer.last_boundary() } else { None }
     }
 
     /// What to write before an event of one's own after the stream broke off: see [`Framer::abandon`].

@@ -71,6 +71,13 @@ fn a_result_is_an_error_only_by_its_own_is_error() {
     }
     let twice = answer(r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true,"resultType":"task"},"result":{}}"#);
     assert_eq!(twice.kind, Kind::Result(Outcome::default()), "of two results the last counts, whole");
+    let task = r#"{"taskId":"t","status":"failed","task":{"taskId":"t","status":"working"}}"#;
+    for last in ["{}", "null"] {
+        let twice = answer(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{task},"result":{last}}}"#));
+        assert_eq!(twice.kind, Kind::Result(Outcome::default()), "nothing of the first is left");
+    }
+    let twice = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{task},"params":{{}}}}"#);
+    assert_eq!(notification(&twice).task, None);
 }
 
 #[test]
@@ -141,7 +148,11 @@ fn errors_are_read_with_code_and_message() {
         (r#"{"code":"-32603"}"#, None, ""),
         (r#"{"code":1.5}"#, None, ""),
         (r#"{"code":1e400}"#, None, ""),
-        (r#""just text""#, None, "just text"),
+        (
+            r#""just text, of a server that does not know the shape of an error, and quite long too""#,
+            None,
+            "just text, of a server that does not know the shape of an error, and quite long too",
+        ),
     ] {
         let answer = answer(&format!(r#"{{"error":{error},"id":null,"jsonrpc":"2.0"}}"#));
         assert_eq!(answer.id.as_deref(), Some("null"));

@@ -52,8 +52,9 @@ const fn value(key: &'static str, field: Field, keep: usize) -> Node<Field> {
     Node { key, field, keep, inside: &[] }
 }
 
+/// An object that is looked into; a bare string in its place is kept up to the length of a text.
 const fn object(key: &'static str, field: Field, inside: &'static [Node<Field>]) -> Node<Field> {
-    Node { key, field, keep: WORD, inside }
+    Node { key, field, keep: LONG, inside }
 }
 
 /// A message, as far as it matters.

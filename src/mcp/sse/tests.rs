@@ -75,6 +75,25 @@ fn a_stream_knows_where_another_event_may_be_put_in() {
 }
 
 #[test]
+fn the_last_boundary_of_a_chunk_is_known_also_inside_of_it() {
+    let mut framer = Framer::new();
+    for (chunk, boundary) in [
+        ("data: a\n\ndata: b\n\ndata: c", Some(18)),
+        ("c", None),
+        ("\r\n\r", Some(3)),
+        ("\n", Some(1)),
+        (": x", None),
+        ("\nid", Some(1)),
+        (": 1\n", None),
+        ("", None),
+        ("\n", Some(1)),
+    ] {
+        framer.push(chunk.as_bytes(), |_| {});
+        assert_eq!(framer.last_boundary(), boundary, "{chunk:?}");
+    }
+}
+
+#[test]
 fn an_event_put_in_at_a_boundary_is_seen_and_changes_no_other() {
     let stream = ": ping\r\n\r\nid: 1\r\ndata: a\r\n\r\ndata: b\n\n: x\rid: 2\r\rdata: c\r\n\r\n";
     let alone: Vec<_> = events(&[stream.as_bytes()]).into_iter().map(|(name, id, data, _)| (name, id, data)).collect();

@@ -73,7 +73,7 @@ fn suggestion(text: &str) -> String {
     let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
     let nearest = all.iter().map(|name| (strsim::damerau_levenshtein(text, name), *name)).min();
     match nearest {
-        Some((distance, name)) if distance <= 3 => format!("did you mean `{name}`?"),
+        Some((distance, name)) if distance * 3 <= text.len() => format!("did you mean `{name}`?"),
         _ => format!("known are {}", all.join(", ")),
     }
 }

@@ -48,14 +48,18 @@ const CODES: [(&str, DispatchCode); 4] = [
 /// Reads the keys beside `match`; `id` stands in for a signature that is left out, as in older tables.
 pub(super) fn then(fields: &Fields<'_>, id: Option<&Arc<str>>) -> Option<Then> {
     let signature = fields.opt("signature", "short stable name of this kind of failure; `id` if left out", name);
-    let classification = fields.need("classification", "what the failure says about the tool", |at| at.word(&CLASSIFICATIONS));
+    let classification =
+        fields.need("classification", "what the failure says about the tool", |at| at.word(&CLASSIFICATIONS));
     let cooldown = fields.opt("cooldown", "a duration, `hint` for the answer's own hint, or `header:<name>`", cooldown);
-    let hint_max = fields.opt("hintMax", "how far a hint may reach, 24 h at most", |at| at.duration(HINT_MIN..=HINT_LIMIT));
+    let hint_max =
+        fields.opt("hintMax", "how far a hint may reach, 24 h at most", |at| at.duration(HINT_MIN..=HINT_LIMIT));
     let health_action = fields.word("healthAction", "what it does to the status at once", HealthAction::None, &ACTIONS);
     let scope = fields.opt("scope", "who is affected, where the default does not fit", |at| at.word(&SCOPES));
     let dispatch_code = fields.opt("dispatchCode", "how the failure is named to the caller", |at| at.word(&CODES));
-    let neutral = fields.flag("neutral", "the answer is the protocol's, not the tool's: it neither trips nor clears", false);
-    let answer = fields.word("answer", "what the caller sees of a 5xx or 429", false, &[("pass", false), ("result", true)]);
+    let neutral =
+        fields.flag("neutral", "the answer is the protocol's, not the tool's: it neither trips nor clears", false);
+    let answer =
+        fields.word("answer", "what the caller sees of a 5xx or 429", false, &[("pass", false), ("result", true)]);
     let note = fields.opt("note", "shown in history", |at| at.line(NOTE_MAX));
     Some(Then {
         signature: signature.or_else(|| id.cloned())?,
@@ -86,22 +90,22 @@ pub(super) fn name(at: At<'_>) -> Option<Arc<str>> {
 }
 
 fn cooldown(at: At<'_>) -> Option<Cooldown> {
-    let Some(Value::Text(text)) = at.value() else {
+    if let Some(Value::Int(_)) = at.value() {
         return at.duration(HINT_MIN..=COOLDOWN_MAX).map(Cooldown::Fixed);
-    };
-    if &**text == "hint" {
-        return Some(Cooldown::Hint);
     }
-    if let Some(header) = text.strip_prefix("header:") {
-        return match HeaderName::try_from(header.trim()) {
-            Ok(name) => Some(Cooldown::Header(name)),
-            Err(_) => at.fail(format!("`cooldown` must name a header field after `header:`, not {}", at.found())),
-        };
-    }
-    if parse_duration(text).is_none() {
-        return at.wrong("a duration such as `30s` or `PT24H`, `hint`, or `header:<name>`");
-    }
-    at.duration(HINT_MIN..=COOLDOWN_MAX).map(Cooldown::Fixed)
+    let what = "a duration such as `30s` or `PT24H`, `hint`, or `header:<name>`";
+    at.parse(what, "^(hint|header: *[!-~]+|P.+|[0-9].*)$", |text| match (text, text.strip_prefix("header:")) {
+        ("hint", _) => Ok(Cooldown::Hint),
+        (_, Some(header)) => match HeaderName::try_from(header.trim()) {
+            Ok(name) => Ok(Cooldown::Header(name)),
+            Err(_) => Err("the name of a header field follows `header:`".to_owned()),
+        },
+        _ => match parse_duration(text) {
+            Some(wait) if (HINT_MIN..=COOLDOWN_MAX).contains(&wait) => Ok(Cooldown::Fixed(wait)),
+            Some(_) => Err("1s to 24h is allowed".to_owned()),
+            None => Err(String::new()),
+        },
+    })
 }
 
 /// USER_PERMISSION and USER_INPUT never lead to a status (DESIGN 7), nor does a success.

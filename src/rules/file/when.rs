@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use http::HeaderName;
-use regex::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::exceptions;
 use crate::glob::Glob;
@@ -11,7 +11,7 @@ use crate::rules::codes;
 use crate::rules::exchange::BackendKind;
 use crate::rules::rule::{Want, When};
 use crate::rules::text::fold;
-use crate::yaml::{At, Fields, Kind};
+use crate::yaml::{At, Fields, Kind, Value};
 
 /// Statuses that HTTP messages can carry.
 const STATUS: std::ops::RangeInclusive<i64> = 100..=999;
@@ -32,18 +32,21 @@ pub(super) fn when(at: At<'_>) -> Option<When> {
 }
 
 fn clauses_of_not(fields: &Fields<'_>) -> Option<When> {
+    let clauses = clauses(fields);
     if fields.names().next().is_none() {
         return fields.at().fail("`not` must name at least one field");
     }
-    clauses(fields)
+    clauses
 }
 
 /// The clauses that may stand in `match` and in `not`. A key that failed to read has been reported and reads as left out.
 fn clauses(fields: &Fields<'_>) -> Option<When> {
     let status = fields.opt("httpStatus", "HTTP status, one or a list", |at| at.one_or_list(status));
     let status_range = fields.opt("httpStatusRange", "lowest and highest HTTP status, such as [500, 599]", range);
-    let faults = fields.opt("exceptionType", "why no answer came: kinds of fault, or exception classes", exceptions::read);
-    let contains = fields.opt("bodyContains", "texts within the failure's text, case ignored", |at| at.one_or_list(needle));
+    let faults =
+        fields.opt("exceptionType", "why no answer came: kinds of fault, or exception classes", exceptions::read);
+    let contains =
+        fields.opt("bodyContains", "texts within the failure's text, case ignored", |at| at.one_or_list(needle));
     let codes = fields.opt("errorCode", "the answer's own machine codes, globs, `_`, `-` and case ignored", |at| {
         at.one_or_list(code)
     });
@@ -80,6 +83,10 @@ fn clauses(fields: &Fields<'_>) -> Option<When> {
 }
 
 fn status(at: At<'_>) -> Option<u16> {
+    if let Some(Value::Text(_)) = at.value() {
+        let message = format!("{} must be a number such as 401, not {}", at.name(), at.found());
+        return at.fail_with(message, |problem| problem.help("write `httpStatusRange: [500, 599]` for all of a kind"));
+    }
     at.int(STATUS).and_then(|status| u16::try_from(status).ok())
 }
 
@@ -153,8 +160,8 @@ fn regex(at: At<'_>) -> Option<Regex> {
         if text.len() > TEXT_MAX {
             return Err(format!("it has {} bytes, at most {TEXT_MAX} are read", text.len()));
         }
-        let regex = RegexBuilder::new(text).size_limit(REGEX_BOUND).build().map_err(|e| in_short(&e))?;
-        if regex.is_match("") { Err("it matches every text, also an empty one".to_owned()) } else { Ok(regex) }
+        let regex = RegexBuilder::new(text).unicode(false).size_limit(REGEX_BOUND).build().map_err(|e| in_short(&e))?;
+        if regex.is_match(b"") { Err("it matches every text, also an empty one".to_owned()) } else { Ok(regex) }
     })
 }
 
@@ -164,7 +171,10 @@ fn in_short(error: &regex::Error) -> String {
         error => {
             let whole = error.to_string();
             let last = whole.lines().last().unwrap_or("").trim();
-            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+            match last.strip_prefix("error: ").unwrap_or(last) {
+                "Unicode not allowed here" => "letters beyond ASCII stand within `(?u:…)`".to_owned(),
+                said => said.to_owned(),
+            }
         }
     }
 }

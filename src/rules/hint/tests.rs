@@ -153,6 +153,10 @@ proptest! {
         let max = Duration::from_secs(max);
         prop_assert!(within_bounds(retry_after(&value, Wall(at), max), max));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
     fn any_answer_at_all_gives_nothing_or_a_hint_within_bounds(
