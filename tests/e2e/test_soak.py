@@ -1,5 +1,6 @@
 """Ten minutes of mixed traffic from all clients while tools fail, the backend dies and comes back: memory stays, all heals."""
 
+import pathlib
 import random
 import re
 import threading
@@ -38,7 +39,7 @@ THAT_WORK = [
 
 
 def resident_mib(program):
-    status = open(f"/proc/{program.process.pid}/status").read()
+    status = pathlib.Path(f"/proc/{program.process.pid}/status").read_text()
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
 
