@@ -36,12 +36,14 @@ fn http_error(status: u16, bytes: usize) -> Exchange {
     exchange
 }
 
+#[expect(clippy::panic, reason = "a benchmark without its table has nothing to measure")]
 fn judge(c: &mut Criterion) {
-    let tables = [
-        ("bundled", load(&[], Limits::default())),
-        ("bundled+1000", load(&[thousand_rules()], Limits::default())),
-    ];
-    let success = Exchange { answer: Answer::Result { is_error: false, result_type: None, task_started: false, structured: None }, ..Exchange::default() };
+    let tables =
+        [("bundled", load(&[], Limits::default())), ("bundled+1000", load(&[thousand_rules()], Limits::default()))];
+    let success = Exchange {
+        answer: Answer::Result { is_error: false, result_type: None, task_started: false, structured: None },
+        ..Exchange::default()
+    };
     let cases = [
         ("success", success),
         ("http 403, 2 KiB", http_error(403, 2_048)),

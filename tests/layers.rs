@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// The layers, leftmost first. Modules on one line are siblings: they may not use each other.
 const LAYERS: &[&[&str]] = &[
-    &["clock", "glob", "yaml"],
+    &["clock", "glob"],
+    &["yaml"],
     &["mcp", "http"],
     &["rules"],
     &["health"],

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make run`: the demo server behind toolvane, until Ctrl-C. When somebody kills the demo server, it comes back after a while.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 1
 listen=${LISTEN:-127.0.0.1:8080} admin=${ADMIN:-127.0.0.1:9090} demo=${DEMO:-127.0.0.1:9000}
 toolvane_bin=${TOOLVANE_BIN:-target/debug/toolvane} demo_bin=${DEMO_BIN:-target/debug/examples/demo_server}
 back_after=20

@@ -116,7 +116,7 @@ struct Effective {
 }
 
 impl Effective {
-    fn of(at: ToolRef, view: View) -> Effective {
+    fn of(at: ToolRef, view: &View) -> Effective {
         let entry = view.entry.as_deref();
         Effective {
             backend: at.backend,
@@ -145,7 +145,7 @@ pub(super) async fn lookup(State(admin): State<Arc<Admin>>, Query(given): Given)
         let at = ToolRef { backend, tool };
         let caller = caller_of(&given);
         let view = admin.registry.lookup(&caller, &at, admin.clock.now());
-        Ok(Json(Effective::of(at, view)).into_response())
+        Ok(Json(Effective::of(at, &view)).into_response())
     })
 }
 
@@ -165,7 +165,9 @@ fn backend_of(admin: &Admin, named: Option<&str>, tool: &str) -> Result<Arc<str>
     let backends = admin.proxy.backends();
     if let Some(named) = named {
         let known = backends.iter().find(|backend| &***backend == named).cloned();
-        return known.ok_or_else(|| super::query::bad(format!("no backend is named {named:?}; there are {}", backends.join(", "))));
+        return known.ok_or_else(|| {
+            super::query::bad(format!("no backend is named {named:?}; there are {}", backends.join(", ")))
+        });
     }
     let mut having: Vec<Arc<str>> =
         admin.proxy.tools().into_iter().filter(|(_, name)| name == tool).map(|(backend, _)| backend).collect();
@@ -194,7 +196,7 @@ pub(super) async fn tools(State(admin): State<Arc<Admin>>, Query(given): Given) 
             .map(|(backend, tool)| {
                 let at = ToolRef { backend, tool: tool.into() };
                 let view = admin.registry.lookup(&caller, &at, now);
-                Effective::of(at, view)
+                Effective::of(at, &view)
             })
             .collect();
         Ok(Json(json!({ "tools": tools })).into_response())

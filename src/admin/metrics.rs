@@ -19,7 +19,9 @@ pub(super) async fn metrics(State(admin): State<Arc<Admin>>, headers: HeaderMap)
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
     match admin.telemetry.render(accept, sample(&admin)) {
         Ok(rendered) => ([(CONTENT_TYPE, rendered.content_type)], rendered.body).into_response(),
-        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be written", "this is a mistake of toolvane"),
+        Err(_) => {
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be written", "this is a mistake of toolvane")
+        }
     }
 }
 

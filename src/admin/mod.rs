@@ -99,7 +99,8 @@ pub fn router(admin: Arc<Admin>) -> Router {
 }
 
 async fn nothing_here() -> Response {
-    const ROUTES: &str = "/livez, /readyz, /startupz, /metrics, /v1/health, /v1/health/{scope}/{scopeId}/{tool}, /v1/lookup, /v1/tools";
+    const ROUTES: &str =
+        "/livez, /readyz, /startupz, /metrics, /v1/health, /v1/health/{scope}/{scopeId}/{tool}, /v1/lookup, /v1/tools";
     refuse(StatusCode::NOT_FOUND, "nothing here", format!("the admin listener answers {ROUTES}"))
 }
 

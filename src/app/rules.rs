@@ -42,8 +42,10 @@ pub fn compile(config: &Config) -> Result<RuleSet, Report> {
 
 /// Tenants that have rules of their own.
 fn names(config: &Config) -> Vec<Arc<str>> {
-    let configured = config.tenants.iter().filter(|(_, tenant)| !tenant.layers.is_empty()).map(|(name, _)| name.clone());
-    let mut all: Vec<Arc<str>> = configured.chain(config.rules.dir.as_deref().map(directories).unwrap_or_default()).collect();
+    let configured =
+        config.tenants.iter().filter(|(_, tenant)| !tenant.layers.is_empty()).map(|(name, _)| name.clone());
+    let mut all: Vec<Arc<str>> =
+        configured.chain(config.rules.dir.as_deref().map(directories).unwrap_or_default()).collect();
     all.sort();
     all.dedup();
     all

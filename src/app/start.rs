@@ -10,7 +10,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::admin::{self, Admin};
-use crate::clock::Clock;
+use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
 use crate::health::{Backing, MemoryOnly, Registry};
 use crate::proxy::net::{self, Drain, Limits};
@@ -18,6 +18,8 @@ use crate::proxy::{Parts, Proxy, RuleSet};
 use crate::store::{self, InstallKey, OpenError, Store};
 use crate::telemetry::events::{Draining, Reloaded, Started, Stopped, StoreOpened, StoreReported};
 use crate::telemetry::{self, Telemetry};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a process is made of.
 pub struct App {
@@ -88,21 +90,14 @@ impl App {
     pub async fn start(self) -> Result<Running, StartError> {
         let config = self.config;
         let telemetry = Arc::new(Telemetry::new(&telemetry::Settings {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: VERSION.to_owned(),
             revision: option_env!("TOOLVANE_REVISION").unwrap_or("unknown").to_owned(),
             tools_max: config.metrics_tools_max,
         }));
         let now = self.clock.now();
         telemetry.emit(Reloaded { result: Ok(&self.config_hash), at: now.wall });
         let (store, key) = open_store(&config, &self.clock, &telemetry, InstallKey(self.fresh_key))?;
-        let backing: Arc<dyn Backing> = match &store {
-            Some(store) => Arc::clone(store) as Arc<dyn Backing>,
-            None => Arc::new(MemoryOnly),
-        };
-        let registry = Arc::new(Registry::new(config.tuning.clone(), backing));
-        for document in store.iter().flat_map(|store| store.load_all()) {
-            registry.load(document, now);
-        }
+        let registry = remembered(&config, store.as_ref(), now);
         let proxy = Proxy::new(Parts {
             config: Arc::clone(&config),
             clock: Arc::clone(&self.clock),
@@ -114,9 +109,11 @@ impl App {
         });
         let (drain, signal) = Drain::new();
         let listeners = bind(&config).await?;
-        let admin_bound = admin::Bound::bind(config.admin)
-            .await
-            .map_err(|why| StartError::Listen { address: config.admin, key: "admin.listen", why })?;
+        let admin_bound = admin::Bound::bind(config.admin).await.map_err(|why| StartError::Listen {
+            address: config.admin,
+            key: "admin.listen",
+            why,
+        })?;
         let admin = Arc::new(Admin {
             clock: self.clock,
             registry: Arc::clone(&registry),
@@ -128,16 +125,14 @@ impl App {
         });
         let listen: Vec<SocketAddr> = listeners.iter().map(net::Bound::address).collect();
         let admin_address = admin_bound.address();
-        let service = {
-            let proxy = proxy.clone();
-            move |request, conn| proxy.clone().handle(request, conn)
-        };
+        let served = proxy.clone();
+        let service = move |request, conn| served.clone().handle(request, conn);
         let serving = tokio::spawn(net::serve(listeners, service, limits(&config), signal));
         tokio::spawn(proxy.clone().probe_forever());
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
         telemetry.emit(Started {
-            version: env!("CARGO_PKG_VERSION"),
+            version: VERSION,
             listen: &joined(&listen),
             admin: &admin_address.to_string(),
             backends: config.backends.len(),
@@ -173,6 +168,19 @@ impl Running {
         }
         self.telemetry.emit(Stopped { cut_off: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
     }
+}
+
+/// The registry, with everything that the store remembers.
+fn remembered(config: &Config, store: Option<&Arc<Store>>, now: Now) -> Arc<Registry> {
+    let backing: Arc<dyn Backing> = match store {
+        Some(store) => Arc::clone(store) as Arc<dyn Backing>,
+        None => Arc::new(MemoryOnly),
+    };
+    let registry = Arc::new(Registry::new(config.tuning.clone(), backing));
+    for document in store.into_iter().flat_map(|store| store.load_all()) {
+        registry.load(document, now);
+    }
+    registry
 }
 
 type Opened = (Option<Arc<Store>>, InstallKey);

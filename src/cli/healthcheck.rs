@@ -20,7 +20,10 @@ pub fn healthcheck(admin: &str, words: &mut impl Write) -> u8 {
             BAD
         }
         Err(error) => {
-            let _ = writeln!(words, "nobody answers on {address}: {error}; is toolvane running, and is this its admin listener?");
+            let _ = writeln!(
+                words,
+                "nobody answers on {address}: {error}; is toolvane running, and is this its admin listener?"
+            );
             UNAVAILABLE
         }
     }

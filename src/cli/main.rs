@@ -25,7 +25,9 @@ pub fn main() -> u8 {
         Command::Run(args) => run::run(&args, words, style()),
         Command::Check(args) => {
             let output = if args.json { Output::Json } else { Output::Text(style()) };
-            let count = |source: &std::sync::Arc<Source>| rules::file::load_alone(source, Limits::default()).map(|t| t.rules().len());
+            let count = |source: &std::sync::Arc<Source>| {
+                rules::file::load_alone(source, Limits::default()).map(|t| t.rules().len())
+            };
             let checked = check::check(&args.files, output, &count);
             let _ = io::stdout().write_all(checked.stdout.as_bytes());
             let _ = words.write_all(checked.stderr.as_bytes());

@@ -96,7 +96,8 @@ fn log(config: &Config, clock: &Arc<dyn Clock>) -> Result<(), String> {
 }
 
 async fn serve(app: App, words: &mut impl Write) -> u8 {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
         let _ = writeln!(words, "error: cannot listen for signals");
         return BAD;
     };

@@ -1,13 +1,13 @@
 //! Where the cascade of a caller looks (DESIGN 5): SESSION → USER → PROJECT → TENANT → GLOBAL, at each the tool and its
 //! backend's `*`, at GLOBAL also those for any backend. Keys are borrowed, so that looking allocates nothing.
 
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use papaya::Equivalent;
 
 use super::caller::Caller;
-use super::document::{ANY_BACKEND, Key, WHOLE_BACKEND};
+use super::document::{ANY_BACKEND, Key, WHOLE_BACKEND, hash_parts};
 use super::slot::{Slot, Unwell};
 use super::view::Shown;
 use crate::clock::Tick;
@@ -25,14 +25,20 @@ pub struct ToolRef {
 /// The map of all slots.
 pub(super) type Slots = papaya::HashMap<Key, Arc<Slot>, foldhash::fast::RandomState>;
 
-/// A [`Key`] that borrows. Hashes as its owned form does: same fields, same order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A [`Key`] that borrows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyRef<'a> {
     pub(super) tenant_id: Option<&'a str>,
     pub(super) scope: Scope,
     pub(super) scope_id: Option<&'a str>,
     pub(super) backend: &'a str,
     pub(super) tool_name: &'a str,
+}
+
+impl Hash for KeyRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        hash_parts(self.scope, self.scope_id, (self.backend, self.tool_name), state);
+    }
 }
 
 impl Equivalent<Key> for KeyRef<'_> {

@@ -12,7 +12,7 @@ use crate::rules::Classification;
 /// Cooldowns per entry.
 const COOLDOWNS_MAX: usize = 64;
 /// Tombstones per entry.
-const TOMBSTONES_MAX: usize = 64;
+const TOMBSTONES_MAX: usize = 256;
 /// The least time for which a level outlives a clear.
 const MEMORY_MIN: Duration = Duration::from_secs(600);
 /// From here on levels say nothing more: every interval has reached its cap.

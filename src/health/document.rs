@@ -1,6 +1,8 @@
 //! The health document (DESIGN 8): all we hold about one `(tenant, scope, scopeId, backend, tool)`, in the form in which it
 //! is stored and shown. Times are wall times; decisions run on the in-memory form.
 
+use std::hash::{Hash, Hasher};
+
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Wall;
@@ -43,7 +45,7 @@ pub enum Origin {
 }
 
 /// What makes a document unique. GLOBAL has no tenant and no scope id.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Key {
     /// The tenant that the entry belongs to; `None` for GLOBAL.
@@ -56,6 +58,21 @@ pub struct Key {
     pub backend: String,
     /// The tool, or [`WHOLE_BACKEND`].
     pub tool_name: String,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        hash_parts(self.scope, self.scope_id.as_deref(), (&self.backend, &self.tool_name), state);
+    }
+}
+
+/// How a key hashes, owned or borrowed. The tenant is left out: within one scope id it hardly ever tells keys apart, and each
+/// call hashes ten keys.
+pub(super) fn hash_parts<H: Hasher>(scope: Scope, scope_id: Option<&str>, at: (&str, &str), state: &mut H) {
+    state.write_u8(scope as u8);
+    state.write(scope_id.unwrap_or_default().as_bytes());
+    state.write(at.0.as_bytes());
+    state.write(at.1.as_bytes());
 }
 
 /// One health document, field for field as DESIGN 8 lists them.

@@ -41,6 +41,8 @@ pub(super) struct Entry {
     pub(super) level: u32,
     /// When a DOWN was cleared last.
     pub(super) cleared: Option<Tick>,
+    /// How long past outages were that nobody had estimated; no more than the history could hold.
+    pub(super) outages: Vec<Duration>,
     pub(super) flap: Flapping,
     pub(super) credential: Option<CredentialHash>,
     pub(super) created: Wall,
@@ -105,6 +107,7 @@ impl Entry {
             version: 0,
             level: 1,
             cleared: None,
+            outages: Vec::new(),
             flap: Flapping::default(),
             credential: None,
             created: now.wall,
@@ -143,8 +146,18 @@ impl Entry {
             self.level = if relapse || from == Status::Down { retest::next_level(self.level) } else { 1 };
         } else if from == Status::Down && change.origin == Origin::Success {
             self.cleared = Some(now.tick);
+            if self
+                .history
+                .iter()
+                .rfind(|entry| entry.status == Status::Down)
+                .is_some_and(|down| down.recovery_at.is_none())
+            {
+                self.outages.push(now.tick.since(self.since.tick));
+                let surplus = self.outages.len().saturating_sub(history_size / 2);
+                self.outages.drain(..surplus);
+            }
         }
-        let judged_estimate = || if change.origin == Origin::Evidence { retest::estimate(&self.history) } else { None };
+        let judged_estimate = || if change.origin == Origin::Evidence { retest::estimate(&self.outages) } else { None };
         self.expected_recovery = match change.to {
             Status::Ok => None,
             Status::Degraded => change.recovery.map(|ahead| now.after(retest::bounded(ahead))),

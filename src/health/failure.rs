@@ -8,7 +8,7 @@ use super::confirm::{Suspicion, star};
 use super::document::{Origin, Status};
 use super::effect::Effect;
 use super::entry::Change;
-use super::judge;
+use super::judge::Judgement;
 use super::record::Step;
 use super::scene::JUDGE;
 use super::scope::{self, Target, hashed};
@@ -18,11 +18,11 @@ impl Step<'_> {
     pub(super) fn failure(&mut self, finding: &Finding) {
         let counts = matches!(finding.evidence, Evidence::Down | Evidence::Transport);
         self.disprove(finding.disproves, !counts);
-        if finding.evidence == Evidence::Transport {
-            self.unreachable(finding);
-        }
+        let explained = finding.evidence == Evidence::Transport && self.unreachable(finding);
         let target = scope::target(&self.scene.call.caller, &self.scene.call.policy, finding);
         match target.status.and_then(|scope| self.scene.key(scope)) {
+            // What the backend's own entry explains says nothing about the tool: one dead server is one DOWN, and one retest.
+            _ if explained => {}
             None => self.cool_only(&target, finding),
             Some(key) => self.count_against(key, &target, finding),
         }
@@ -51,14 +51,14 @@ impl Step<'_> {
                 effects.extend(scene.worsen(slot, inner, scene.by_rule(to, finding), draw));
             } else {
                 match judged {
-                    judge::Finding::Nothing => {}
-                    judge::Finding::Degraded => {
+                    Judgement::Nothing => {}
+                    Judgement::Degraded => {
                         effects.extend(scene.worsen(slot, inner, scene.by_judge(Status::Degraded, finding), draw));
                     }
-                    judge::Finding::Down => {
+                    Judgement::Down => {
                         effects.extend(scene.worsen(slot, inner, scene.by_judge(Status::Down, finding), draw));
                     }
-                    judge::Finding::OneUser(to) => one_user = Some(to),
+                    Judgement::OneUser(to) => one_user = Some(to),
                 }
             }
             if finding.evidence != Evidence::Transport {
@@ -83,27 +83,28 @@ impl Step<'_> {
         changed
     }
 
-    /// A transport fault: a failed trial of the backend, or the reason to confirm that it is dead.
-    fn unreachable(&mut self, finding: &Finding) {
+    /// A transport fault: a failed trial of the backend, or the reason to confirm that it is dead. Returns whether the backend
+    /// is DOWN.
+    fn unreachable(&mut self, finding: &Finding) -> bool {
         let (scene, draw) = (self.scene, (self.draw)());
         let (caller, backend) = (&scene.call.caller, &scene.call.at.backend);
         let key = star(&caller.tenant, &caller.project, backend);
         let target = Target { status: Some(Scope::Project), cooldown: Scope::Project, user: None };
         let mut effects = Vec::new();
-        let in_doubt = scene.registry.write(key, scene.now, |slot, inner| {
-            if scene.is_late(slot, inner) {
-                return false;
-            }
+        let (late, down) = scene.registry.write(key, scene.now, |slot, inner| {
+            let late = scene.is_late(slot, inner);
             let down = inner.entry.as_ref().is_some_and(|entry| entry.status == Status::Down);
-            if down {
+            if !late && down {
                 effects.extend(scene.retrip(slot, inner, finding, draw));
             }
-            effects.extend(scene.cool(slot, inner, &target, finding));
-            !down
+            if !late {
+                effects.extend(scene.cool(slot, inner, &target, finding));
+            }
+            (late, down)
         });
         self.effects.append(&mut effects);
-        if !in_doubt {
-            return;
+        if late || down {
+            return down;
         }
         let project = (Arc::clone(&caller.tenant), Arc::clone(&caller.project));
         match scene.registry.backends.suspect(backend, project, finding, scene.now) {
@@ -112,8 +113,10 @@ impl Step<'_> {
             Suspicion::Confirmed => {
                 let cause = (&finding.signature, finding.classification);
                 self.effects.extend(scene.registry.confirmed_down(key, cause, scene.now, self.draw));
+                return true;
             }
         }
+        false
     }
 
     /// The same fault of enough users, and no success by anybody since the first, is one of the project (STATE 4.9, P1).

@@ -24,7 +24,7 @@ const BUCKET_MS: u64 = 6_000;
 /// The fewest outcomes in that minute, and the least stay in DEGRADED.
 const MINUTE_MIN: u32 = 20;
 /// Before a DEGRADED of the judge may be left.
-pub const DWELL: Duration = Duration::from_secs(30);
+pub(super) const DWELL: Duration = Duration::from_secs(30);
 /// Each DOWN of the judge adds this to the flap penalty, which halves in [`FLAP_HALF_LIFE`].
 const FLAP_STEP: f64 = 1_000.0;
 /// At this penalty a tool goes no further than DEGRADED.
@@ -33,7 +33,7 @@ const FLAP_HALF_LIFE: Duration = Duration::from_secs(300);
 
 /// How one outcome counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
+pub(super) enum Count {
     /// A success.
     Success,
     /// A failure that counts towards DOWN.
@@ -44,20 +44,20 @@ pub enum Count {
 
 /// One outcome as evidence.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub(super) struct Sample {
     /// How it counts.
-    pub count: Count,
+    pub(super) count: Count,
     /// Whether it took longer than the tool's `slow_call`.
-    pub slow: bool,
+    pub(super) slow: bool,
     /// Whose call it was, hashed; 0 for nobody known.
-    pub user: u64,
+    pub(super) user: u64,
     /// Which target the call went to, hashed; 0 for none.
-    pub target: u64,
+    pub(super) target: u64,
 }
 
 /// What the evidence says the status should be made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub(super) enum Judgement {
     /// Nothing to change.
     Nothing,
     /// The thresholds of DEGRADED are met.
@@ -86,7 +86,7 @@ struct Bucket {
 
 /// The evidence about one tool.
 #[derive(Clone, Debug, Default)]
-pub struct Window {
+pub(super) struct Window {
     slots: u32,
     last_failure: Option<Tick>,
     ring: VecDeque<Past>,
@@ -95,7 +95,7 @@ pub struct Window {
 
 impl Window {
     /// Takes in one outcome.
-    pub fn add(&mut self, sample: Sample, now: Tick) {
+    pub(super) fn add(&mut self, sample: Sample, now: Tick) {
         self.count_slot(sample.count, now);
         self.count_minute(sample, now);
         if sample.count != Count::Throttled {
@@ -136,19 +136,19 @@ impl Window {
     }
 
     /// What a failure by `user` that has just been added leads to.
-    pub fn judge(&self, user: u64, has_targets: bool, now: Tick) -> Finding {
+    pub(super) fn judge(&self, user: u64, has_targets: bool, now: Tick) -> Judgement {
         if has_targets && self.failing_targets(now) < 2 {
-            return Finding::Nothing;
+            return Judgement::Nothing;
         }
         let one_user = user != 0 && self.only_fails_for(user, now);
         let slots = if one_user { self.slots_of(user, now) } else { self.slots };
         if slots >= SLOTS && self.mostly_fails(one_user.then_some(user), now) {
-            return if one_user { Finding::OneUser(Status::Down) } else { Finding::Down };
+            return if one_user { Judgement::OneUser(Status::Down) } else { Judgement::Down };
         }
         if !self.is_degraded(now) && !self.is_slow(now) {
-            return Finding::Nothing;
+            return Judgement::Nothing;
         }
-        if one_user { Finding::OneUser(Status::Degraded) } else { Finding::Degraded }
+        if one_user { Judgement::OneUser(Status::Degraded) } else { Judgement::Degraded }
     }
 
     /// Whether enough calls of the minute failed for DEGRADED.
@@ -158,13 +158,13 @@ impl Window {
     }
 
     /// Whether enough calls of the minute were slow for DEGRADED.
-    pub fn is_slow(&self, now: Tick) -> bool {
+    pub(super) fn is_slow(&self, now: Tick) -> bool {
         let minute = self.minute(now);
         minute.total >= MINUTE_MIN && minute.slow * 10 >= minute.total * 8
     }
 
     /// Whether a DEGRADED that the judge derived may be left: at most one call in ten failed or was slow.
-    pub fn is_calm(&self, now: Tick) -> bool {
+    pub(super) fn is_calm(&self, now: Tick) -> bool {
         let minute = self.minute(now);
         minute.total > 0 && minute.failed * 10 <= minute.total && minute.slow * 10 <= minute.total
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::document::Key;
 use super::slot::Slot;
 use crate::clock::Tick;
 
@@ -57,6 +58,11 @@ impl Permit {
     pub(super) fn take(slot: &Arc<Slot>, now: Tick, length: Duration) -> Option<Permit> {
         let word = slot.lease.take(now, length)?;
         Some(Permit { slot: Arc::clone(slot), word })
+    }
+
+    /// The entry whose trial this is.
+    pub fn key(&self) -> &Key {
+        &self.slot.key
     }
 
     pub(super) fn slot(&self) -> &Arc<Slot> {

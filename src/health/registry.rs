@@ -134,7 +134,7 @@ impl Registry {
         let slot =
             Arc::clone(pinned.get_or_insert_with(owned.clone(), || Arc::new(Slot::new(owned.clone(), now.tick))));
         if pinned.len() > self.tuning.documents_max.max(1) {
-            self.evict(now.tick);
+            self.evict(&slot, now.tick);
         }
         slot
     }
@@ -192,8 +192,9 @@ impl Registry {
     }
 
     /// Makes room: drops a sixteenth of all slots, first those that are OK without an active cooldown, then those that are
-    /// OK, then the rest; of each kind those that were touched longest ago.
-    fn evict(&self, now: Tick) {
+    /// OK, then the rest; of each kind those that were touched longest ago. `newest` stays, or whoever asked for it would
+    /// never get it.
+    fn evict(&self, newest: &Arc<Slot>, now: Tick) {
         let Ok(_one_at_a_time) = self.evicted.running.try_lock() else { return };
         let pinned = self.slots.pin();
         let surplus = pinned.len().saturating_sub(self.tuning.documents_max.max(1));
@@ -202,6 +203,7 @@ impl Registry {
         }
         let mut ranked: Vec<(u8, u64, Arc<Slot>)> = pinned
             .values()
+            .filter(|slot| !Arc::ptr_eq(slot, newest))
             .map(|slot| {
                 let rank = if slot.is_unwell() { 2 } else { u8::from(slot.is_cooled(now)) };
                 (rank, slot.touched(), Arc::clone(slot))

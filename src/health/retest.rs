@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::document::{HistoryEntry, Status};
-use crate::clock::{Now, Tick};
+use crate::clock::{Now, Tick, Wall};
 
 /// The first wait for a trial.
 const FIRST: Duration = Duration::from_secs(5);
 /// No DOWN without an estimate waits longer than this for its next trial.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Tripped again within this time of a clear, a DOWN starts at the next level.
-pub const RELAPSE: Duration = Duration::from_secs(600);
+pub(super) const RELAPSE: Duration = Duration::from_secs(600);
 /// The bounds of every estimate, whoever makes it.
 const ESTIMATE_MIN: Duration = Duration::from_secs(1);
 const ESTIMATE_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -23,13 +23,13 @@ const LEVEL_MAX: u32 = 32;
 ///
 /// The spread goes upward only; at the bound there is none left, but by then machines that tripped together have drifted
 /// apart over the earlier levels.
-pub fn wait(level: u32, draw: f64) -> Duration {
+pub(super) fn wait(level: u32, draw: f64) -> Duration {
     let doubled = FIRST.saturating_mul(1 << level.saturating_sub(1).min(8));
     doubled.min(WAIT_MAX).mul_f64(1.0 + 0.2 * draw.clamp(0.0, 1.0)).min(WAIT_MAX)
 }
 
 /// An estimate within its bounds of 1 s and 24 h.
-pub fn bounded(estimate: Duration) -> Duration {
+pub(super) fn bounded(estimate: Duration) -> Duration {
     estimate.clamp(ESTIMATE_MIN, ESTIMATE_MAX)
 }
 
@@ -38,11 +38,11 @@ pub(super) fn next_level(level: u32) -> u32 {
     level.saturating_add(1).min(LEVEL_MAX)
 }
 
-/// The median length of the outages that the history holds, if there are three or more.
+/// How long the outages were that a stored history tells of, oldest first.
 ///
 /// An outage that had an estimate of its own does not count: its end was waited for, so its length says more about the
 /// estimate than about the backend, and estimates would never shrink.
-pub fn estimate(history: &[HistoryEntry]) -> Option<Duration> {
+pub(super) fn outages(history: &[HistoryEntry]) -> Vec<Duration> {
     let mut lengths = Vec::new();
     let mut began: Option<&HistoryEntry> = None;
     for entry in history {
@@ -52,14 +52,28 @@ pub fn estimate(history: &[HistoryEntry]) -> Option<Duration> {
             }
             Status::Ok => {
                 let outage = began.take().filter(|down| down.recovery_at.is_none());
-                lengths.extend(outage.and_then(|down| u64::try_from(entry.at.0 - down.at.0).ok()));
+                let length = outage.and_then(|down| u64::try_from(entry.at.0.saturating_sub(down.at.0)).ok());
+                lengths.extend(length.map(Duration::from_millis));
             }
             Status::Degraded => {}
         }
     }
+    lengths
+}
+
+/// When a stored history saw a DOWN cleared last.
+pub(super) fn last_clear(history: &[HistoryEntry]) -> Option<Wall> {
+    let pairs = history.iter().zip(history.iter().skip(1));
+    let mut clears = pairs.filter(|(one, next)| one.status == Status::Down && next.status == Status::Ok);
+    clears.next_back().map(|(_, cleared)| cleared.at)
+}
+
+/// The median length of past outages, if there are three or more.
+pub(super) fn estimate(outages: &[Duration]) -> Option<Duration> {
+    let mut lengths = outages.to_vec();
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).filter(|_| lengths.len() >= OUTAGES)?;
-    Some(bounded(Duration::from_millis(*median)))
+    Some(bounded(*median))
 }
 
 /// When a DOWN is probed next.
@@ -88,7 +102,6 @@ impl Probing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Wall;
     use crate::rules::Classification;
 
     fn past(outages: &[(i64, i64, bool)]) -> Vec<HistoryEntry> {
@@ -120,15 +133,15 @@ mod tests {
 
     #[test]
     fn an_estimate_is_the_median_of_three_or_more_past_outages() {
-        let table: [(&[(i64, i64, bool)], Option<u64>); 5] = [
-            (&[], None),
-            (&[(0, 1_000, false), (9_000, 2_000, false)], None),
-            (&[(0, 90_000, false), (1_000_000, 30_000, false), (2_000_000, 60_000, false)], Some(60_000)),
-            (&[(0, 100, false), (1_000, 100, false), (2_000, 100, false)], Some(1_000)),
-            (&[(0, 9_000, false), (10_000, 9_000, true), (20_000, 9_000, true)], None),
+        let table = [
+            (vec![], None),
+            (vec![(0, 1_000, false), (9_000, 2_000, false)], None),
+            (vec![(0, 90_000, false), (1_000_000, 30_000, false), (2_000_000, 60_000, false)], Some(60_000)),
+            (vec![(0, 100, false), (1_000, 100, false), (2_000, 100, false)], Some(1_000)),
+            (vec![(0, 9_000, false), (10_000, 9_000, true), (20_000, 9_000, true)], None),
         ];
         for (outages, expected) in table {
-            assert_eq!(estimate(&past(outages)), expected.map(Duration::from_millis), "{outages:?}");
+            assert_eq!(estimate(&super::outages(&past(&outages))), expected.map(Duration::from_millis), "{outages:?}");
         }
     }
 

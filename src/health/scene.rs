@@ -9,7 +9,7 @@ use super::cooldown::Trigger;
 use super::document::{Origin, Status};
 use super::effect::{Claim, Effect};
 use super::entry::Change;
-use super::judge::{self, Count, DWELL, Sample};
+use super::judge::{Count, DWELL, Judgement, Sample};
 use super::record::Call;
 use super::registry::Registry;
 use super::retest::Probing;
@@ -109,15 +109,19 @@ impl<'a> Scene<'a> {
     }
 
     /// Adds a failure to the window, if it counts towards anything, and says what the window adds up to.
-    pub(super) fn weigh(self, inner: &mut Inner, finding: &Finding) -> judge::Finding {
+    pub(super) fn weigh(self, inner: &mut Inner, finding: &Finding) -> Judgement {
         let count = match finding.evidence {
-            Evidence::Nothing => return judge::Finding::Nothing,
+            Evidence::Nothing => return Judgement::Nothing,
             Evidence::Degraded => Count::Throttled,
             Evidence::Down | Evidence::Transport => Count::Failure,
         };
         let sample = self.sample(count);
         inner.evidence.window.add(sample, self.now.tick);
-        inner.evidence.window.judge(sample.user, self.call.policy.has_targets && self.call.target.is_some(), self.now.tick)
+        inner.evidence.window.judge(
+            sample.user,
+            self.call.policy.has_targets && self.call.target.is_some(),
+            self.now.tick,
+        )
     }
 
     /// Sets a status that is worse than the present one. The judge's DOWN of a tool that flaps goes no further than DEGRADED.
@@ -136,11 +140,12 @@ impl<'a> Scene<'a> {
         Some(self.set(slot, inner, change, draw))
     }
 
-    /// A failure of a DOWN entry whose trial is due, or whose permit this call holds, is a failed trial (T10).
+    /// A failure of a DOWN entry by a call that holds its permit, or that began when its trial was due (a tool that is only
+    /// observed admits more than the trial), is a failed trial (T10).
     pub(super) fn retrip(self, slot: &Slot, inner: &mut Inner, finding: &Finding, draw: f64) -> Option<Effect> {
         let entry = inner.entry.as_mut()?;
         let mine = self.call.permit.as_ref().is_some_and(|permit| std::ptr::eq(&**permit.slot(), slot));
-        let is_trial = entry.status == Status::Down && (entry.is_due(self.now) || mine);
+        let is_trial = entry.status == Status::Down && (mine || self.call.started.tick >= entry.next_trial.tick);
         if !is_trial || entry.is_later_than(self.call.started) || !fails_trial(finding) {
             return None;
         }
@@ -166,7 +171,6 @@ impl<'a> Scene<'a> {
             classification,
             by: Arc::from(JUDGE),
             note: Arc::from(note),
-            recovery: None,
             credential: None,
             ..self.by_rule(to, finding)
         }

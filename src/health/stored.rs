@@ -8,6 +8,7 @@ use super::cooldown::{Armed, Cooldowns, Grave};
 use super::document::{Cooldown, Document, Key, Origin, Status, Tombstone};
 use super::entry::{Cause, Entry};
 use super::judge::Flapping;
+use super::retest;
 use super::view::wall_of;
 use crate::clock::{Now, Wall, millis};
 
@@ -47,24 +48,28 @@ impl Entry {
     pub(super) fn load(document: Document, now: Now) -> Entry {
         let signature: Option<Arc<str>> = document.signature.as_deref().map(Arc::from);
         let ahead = document.expected_recovery_at.map(|at| deadline(at, now)).filter(|at| at.tick > now.tick);
+        let trial = document.next_trial_at.map(|at| deadline(at, now));
         let judged = document.origin == Origin::Evidence
             && document.history.last().is_some_and(|last| last.by == super::scene::JUDGE);
-        let since = past(document.since, now);
-        let cleared = (document.status, document.origin) == (Status::Ok, Origin::Success);
         Entry {
             status: document.status,
-            since,
-            cleared: cleared.then_some(since.tick),
+            since: past(document.since, now),
+            cleared: retest::last_clear(&document.history).map(|at| past(at, now).tick),
             as_of: past(document.as_of, now),
             last_checked: document.last_checked_at,
             expected_recovery: document.expected_recovery_at.map(|at| deadline(at, now)),
-            next_trial: ahead.unwrap_or_else(|| past(document.next_trial_at.unwrap_or(now.wall), now)),
+            next_trial: match (ahead, trial) {
+                (Some(ahead), Some(trial)) if trial.tick < ahead.tick => trial,
+                (Some(ahead), _) => ahead,
+                (None, trial) => past(trial.map_or(now.wall, |trial| trial.wall), now),
+            },
             origin: document.origin,
             cause: signature.as_deref().map_or(Cause::Other, Cause::of_signature),
             signature,
             classification: document.classification,
             judged,
             diagnosis: document.last_diagnosis,
+            outages: retest::outages(&document.history),
             history: document.history,
             cooldowns: Cooldowns {
                 armed: document.cooldowns.into_iter().map(|cooldown| load_cooldown(cooldown, now)).collect(),

@@ -102,7 +102,8 @@ impl Shown {
     }
 }
 
-/// How a deadline reads on the wall: re-anchored while it lies ahead, as recorded once it has passed (STATE 4.7).
+/// How a deadline reads on the wall: re-anchored while it lies ahead; as recorded once it has passed, but never as if it still
+/// lay ahead (STATE 4.7).
 pub(super) fn wall_of(deadline: Now, now: Now) -> Wall {
-    if deadline.tick > now.tick { now.wall_at(deadline.tick) } else { deadline.wall }
+    if deadline.tick > now.tick { now.wall_at(deadline.tick) } else { deadline.wall.min(now.wall) }
 }

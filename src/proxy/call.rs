@@ -72,7 +72,9 @@ fn batch_failed(members: &[Message<'_>], guard: Guard, fault: &Fault) -> Respons
         let Message::Request(request) = member else { return None };
         let call = judged.iter().find(|(id, _)| **id == *request.id);
         Some(match call {
-            Some((id, judged)) => reply::tool_result(id, &judged.unreachable_words(effect_of(fault)), &judged.facts.json()),
+            Some((id, judged)) => {
+                reply::tool_result(id, &judged.unreachable_words(effect_of(fault)), &judged.facts.json())
+            }
             None => reply::error(request.id, -32603, "the backend could not be reached; try again later", None),
         })
     });
@@ -129,7 +131,8 @@ fn failed(visit: &Visit, guard: Guard, fault: &Fault, shape: &Shape) -> Response
 
 async fn answered(visit: &Visit, response: Response<Body>, guard: Guard, shape: &Shape, path: &str) -> Response<Body> {
     let may_be_reshaped = response.status().is_server_error() || response.status() == StatusCode::TOO_MANY_REQUESTS;
-    let reshapes = || visit.shared.rules.load().table(&visit.caller).rules().iter().any(|rule| rule.then.answer_as_result);
+    let reshapes =
+        || visit.shared.rules.load().table(&visit.caller).rules().iter().any(|rule| rule.then.answer_as_result);
     if !(may_be_reshaped && reshapes()) {
         return visit.observed(response, guard.release(), path);
     }

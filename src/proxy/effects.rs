@@ -35,11 +35,9 @@ pub(super) fn act(shared: &Arc<Shared>, effects: Vec<Effect>) {
 fn tell_operator(telemetry: &Telemetry, effect: &Effect) {
     match effect {
         Effect::Transition(transition) => telemetry.emit(status_changed(transition)),
-        Effect::TrialFailed { key, .. } => telemetry.emit(TrialChanged {
-            backend: &key.backend,
-            tool: &key.tool_name,
-            result: TrialResult::Failed,
-        }),
+        Effect::TrialFailed { key, .. } => {
+            telemetry.emit(TrialChanged { backend: &key.backend, tool: &key.tool_name, result: TrialResult::Failed })
+        }
         Effect::CooldownSet { key, signature, classification, until, level, .. } => telemetry.emit(CooldownStarted {
             backend: &key.backend,
             tool: &key.tool_name,
@@ -55,11 +53,13 @@ fn tell_operator(telemetry: &Telemetry, effect: &Effect) {
             signature: &claim.signature,
             claimed: true,
         }),
-        Effect::Evicted { idle, unwell } => telemetry.emit(Evicted {
-            what: "document",
-            count: u64::try_from(idle + unwell).unwrap_or(u64::MAX),
-        }),
-        Effect::DiagnosisThrottled { .. } | Effect::Cleared { .. } | Effect::ConfirmBackend { .. } | Effect::Widened { .. } => {}
+        Effect::Evicted { idle, unwell } => {
+            telemetry.emit(Evicted { what: "document", count: u64::try_from(idle + unwell).unwrap_or(u64::MAX) })
+        }
+        Effect::DiagnosisThrottled { .. }
+        | Effect::Cleared { .. }
+        | Effect::ConfirmBackend { .. }
+        | Effect::Widened { .. } => {}
     }
 }
 

@@ -68,7 +68,12 @@ impl Wanted {
     }
 
     /// The ticket of a call that may pass; `arguments` is its raw JSON.
-    pub(super) fn ticket(&self, visit: &Visit, (place, permit): (CallPermit, Option<Permit>), arguments: Bytes) -> Ticket {
+    pub(super) fn ticket(
+        &self,
+        visit: &Visit,
+        (place, permit): (CallPermit, Option<Permit>),
+        arguments: Bytes,
+    ) -> Ticket {
         Ticket::open(Opening {
             shared: Arc::clone(&visit.shared),
             backend: Arc::clone(&visit.backend),

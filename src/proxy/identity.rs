@@ -121,7 +121,12 @@ mod tests {
     #[test]
     fn the_first_source_that_is_present_names_the_caller() {
         let caller = identifier().caller(
-            &headers(&[("x-user-id", "alice"), ("authorization", "Bearer t"), ("mcp-session-id", "s1"), ("x-engine-roles", "a, b")]),
+            &headers(&[
+                ("x-user-id", "alice"),
+                ("authorization", "Bearer t"),
+                ("mcp-session-id", "s1"),
+                ("x-engine-roles", "a, b"),
+            ]),
             NEAR,
         );
         assert_eq!(caller.user.as_deref(), Some("alice"));
@@ -138,12 +143,20 @@ mod tests {
         assert_eq!(of("Bearer secret"), of("Bearer secret"));
         assert_ne!(of("Bearer secret"), of("Bearer other"));
         let elsewhere = Identifier { key: [8; 32], ..identifier() };
-        assert_ne!(elsewhere.caller(&headers(&[("authorization", "Bearer secret")]), NEAR).user.unwrap(), of("Bearer secret"));
+        assert_ne!(
+            elsewhere.caller(&headers(&[("authorization", "Bearer secret")]), NEAR).user.unwrap(),
+            of("Bearer secret")
+        );
     }
 
     #[test]
     fn from_elsewhere_identity_headers_are_neither_believed_nor_passed_on() {
-        let mut sent = headers(&[("x-user-id", "alice"), ("x-engine-roles", "admin"), ("mcp-session-id", "s1"), ("authorization", "x")]);
+        let mut sent = headers(&[
+            ("x-user-id", "alice"),
+            ("x-engine-roles", "admin"),
+            ("mcp-session-id", "s1"),
+            ("authorization", "x"),
+        ]);
         let caller = identifier().caller(&sent, FAR);
         assert_eq!(caller.user.as_deref().map(str::len), Some(16), "named by the credential alone");
         assert!(caller.roles.is_empty());

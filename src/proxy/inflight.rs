@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -107,9 +107,7 @@ impl Inflight {
     }
 
     fn shard(&self, address: &Address) -> std::sync::MutexGuard<'_, HashMap<Address, Arc<Waiting>>> {
-        let mut hasher = self.hasher.build_hasher();
-        address.hash(&mut hasher);
-        let at = usize::try_from(hasher.finish() % SHARDS as u64).unwrap_or(0);
+        let at = usize::try_from(self.hasher.hash_one(address) % SHARDS as u64).unwrap_or(0);
         let [first, ..] = &self.shards;
         self.shards.get(at).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -79,7 +79,9 @@ async fn post(visit: Visit, request: Request<Body>) -> Response<Body> {
 async fn dispatch(visit: Visit, held: Held, message: Message<'_>) -> Response<Body> {
     let metrics = Arc::clone(&visit.backend.metrics);
     match message {
-        Message::Request(request) if request.ambiguous => unjudged(&visit, held.into_request(), Unjudged::Unreadable).await,
+        Message::Request(request) if request.ambiguous => {
+            unjudged(&visit, held.into_request(), Unjudged::Unreadable).await
+        }
         Message::Request(request) => by_method(visit, held, &request).await,
         Message::Notification(notification) => {
             metrics.request(RequestKind::Notification);

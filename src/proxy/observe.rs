@@ -189,7 +189,7 @@ impl Observer {
             let fault = Fault::upstream(TransportFault::StreamEnded, true, "the stream ended without the answer");
             return self.stream_over(&fault);
         }
-        if let Some(reader) = self.reader.take() {
+        if let Some(mut reader) = self.reader.take() {
             let mut seen = Vec::new();
             reader.finish(|item| seen.push(item));
             seen.into_iter().for_each(|item| self.see(item));

@@ -204,6 +204,7 @@ impl Judged {
 
     /// Whether the rule wants the backend's 5xx or 429 in the result shape.
     pub(super) fn wants_result(&self) -> bool {
-        self.verdict.kind != Kind::Success && self.verdict.finding.as_ref().is_some_and(|finding| finding.answer_as_result)
+        self.verdict.kind != Kind::Success
+            && self.verdict.finding.as_ref().is_some_and(|finding| finding.answer_as_result)
     }
 }

@@ -39,7 +39,11 @@ impl Visit {
     }
 
     /// Passes a request on as it came. `head_timeout` bounds the wait for the head of the answer, `None` for streams.
-    pub(super) async fn forward(&self, request: Request<Body>, head_timeout: Option<Duration>) -> Result<Response<Body>, Fault> {
+    pub(super) async fn forward(
+        &self,
+        request: Request<Body>,
+        head_timeout: Option<Duration>,
+    ) -> Result<Response<Body>, Fault> {
         let passage = Passage { policy: &self.backend.policy, conn: &self.conn, head_timeout };
         self.backend.upstream.forward(request, passage).await
     }
@@ -65,13 +69,22 @@ impl Visit {
     }
 
     /// The same for a stream that stays open and may be told things.
-    pub(super) fn told(&self, response: Response<Body>, subscription: Option<&str>, wants_tools: bool, path: &str) -> Response<Body> {
+    pub(super) fn told(
+        &self,
+        response: Response<Body>,
+        subscription: Option<&str>,
+        wants_tools: bool,
+        path: &str,
+    ) -> Response<Body> {
         let head = head_of(&response);
         if head.format != Format::EventStream {
             return observe(response, Observer::new(self.place(), head, Vec::new(), None, path));
         }
-        let listener =
-            Listener { backend: Arc::clone(&self.backend.name), subscription: subscription.map(Box::from), wants_tools };
+        let listener = Listener {
+            backend: Arc::clone(&self.backend.name),
+            subscription: subscription.map(Box::from),
+            wants_tools,
+        };
         let (handle, words) = self.shared.streams.open(listener);
         let observer = Observer::new(self.place(), head, Vec::new(), Some(handle), path);
         let mut response = response.map(|body| Body::stream(Observed::new(body, observer).injecting(words)));

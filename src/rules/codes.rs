@@ -6,15 +6,47 @@ use super::exchange::{Answer, Exchange};
 
 /// Members of a JSON body whose text is a code.
 const CODE_MEMBERS: [&str; 20] = [
-    "code", "error", "error_code", "errorcode", "errcode", "error_type", "errortype", "exception", "type", "__type", "status", "reason",
-    "tag", "kind", "sub_code", "subcode", "error_subcode", "name", "category", "title",
+    "code",
+    "error",
+    "error_code",
+    "errorcode",
+    "errcode",
+    "error_type",
+    "errortype",
+    "exception",
+    "type",
+    "__type",
+    "status",
+    "reason",
+    "tag",
+    "kind",
+    "sub_code",
+    "subcode",
+    "error_subcode",
+    "name",
+    "category",
+    "title",
 ];
 /// XML elements whose text is a code.
 const CODE_ELEMENTS: [&str; 3] = ["code", "errorcode", "error_code"];
 /// gRPC status numbers by name.
 const GRPC: [&str; 17] = [
-    "ok", "cancelled", "unknown", "invalidargument", "deadlineexceeded", "notfound", "alreadyexists", "permissiondenied",
-    "resourceexhausted", "failedprecondition", "aborted", "outofrange", "unimplemented", "internal", "unavailable", "dataloss",
+    "ok",
+    "cancelled",
+    "unknown",
+    "invalidargument",
+    "deadlineexceeded",
+    "notfound",
+    "alreadyexists",
+    "permissiondenied",
+    "resourceexhausted",
+    "failedprecondition",
+    "aborted",
+    "outofrange",
+    "unimplemented",
+    "internal",
+    "unavailable",
+    "dataloss",
     "unauthenticated",
 ];
 

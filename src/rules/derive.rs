@@ -36,7 +36,9 @@ pub(crate) fn dispatch_code(exchange: &Exchange) -> DispatchCode {
 /// What the outcome counts towards in the evidence judge (DESIGN 7).
 pub(crate) fn evidence(then: &Then, exchange: &Exchange) -> Evidence {
     use Classification as C;
-    if then.neutral || matches!(then.classification, C::UserPermission | C::UserInput | C::Working | C::UserSpecificTechnical) {
+    if then.neutral
+        || matches!(then.classification, C::UserPermission | C::UserInput | C::Working | C::UserSpecificTechnical)
+    {
         return Evidence::Nothing;
     }
     if let Some(fault) = &exchange.fault {
@@ -63,7 +65,7 @@ pub(crate) fn disproves(then: &Then, exchange: &Exchange) -> Disproves {
         return Disproves::Nothing;
     }
     let broken = matches!(then.classification, C::TechnicallyBroken | C::Intermittent);
-    if then.neutral && broken || broken || (is_server_error(exchange) && !is_callers(then)) {
+    if broken || (is_server_error(exchange) && !is_callers(then)) {
         Disproves::Transport
     } else {
         Disproves::TransportAndServerError

@@ -7,8 +7,8 @@ use super::bits::Bits;
 use super::exchange::Exchange;
 use super::facts::Facts;
 use super::matcher::Matcher;
-use super::search::Built;
 use super::rule::When;
+use super::search::Built;
 
 /// The index of one table. It only ever leaves out rules that cannot match; the clauses themselves decide.
 #[derive(Clone, Debug, Default)]
@@ -94,7 +94,8 @@ impl Index {
 
     /// The rules in question for anything else. Reads the text of the failure once.
     pub(crate) fn for_failure(&self, facts: &Facts<'_>, built: &Built) -> Bits {
-        let mut rules = if facts.exchange.fault.is_some() { self.with_fault.clone() } else { self.without_fault.clone() };
+        let mut rules =
+            if facts.exchange.fault.is_some() { self.with_fault.clone() } else { self.without_fault.clone() };
         self.narrow(facts.exchange, &mut rules);
         let seen = built.needles(facts);
         rules.keep(&self.contains.rules_of(seen));

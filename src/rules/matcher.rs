@@ -49,11 +49,7 @@ impl Matcher {
     }
 
     /// Each clause that is stated, cheapest first, with whether it holds; worked out one by one.
-    fn clauses<'a>(
-        &'a self,
-        facts: &'a Facts<'_>,
-        search: &'a Built,
-    ) -> impl Iterator<Item = (Clause, bool)> + 'a {
+    fn clauses<'a>(&'a self, facts: &'a Facts<'_>, search: &'a Built) -> impl Iterator<Item = (Clause, bool)> + 'a {
         const CHECKS: [Check; 14] = [
             ("httpStatus", |m, f, _| m.when.status.as_ref().map(|set| is_in(f.exchange.status, |s| set.contains(&s)))),
             ("httpStatusRange", |m, f, _| {
@@ -67,18 +63,16 @@ impl Matcher {
             }),
             ("tool", |m, f, _| m.when.tool.as_ref().map(|globs| any(globs, &f.exchange.tool))),
             ("backend", |m, f, _| m.when.backend.as_ref().map(|globs| any(globs, &f.exchange.backend))),
-            ("contentType", |m, f, _| m.when.content_type.as_ref().map(|globs| any(globs, &f.exchange.content_type().to_lowercase()))),
-            ("header", |m, f, _| stated(&m.when.headers).map(|all| all.iter().all(|(n, w)| has_header(f.exchange, n, w)))),
+            ("contentType", |m, f, _| {
+                m.when.content_type.as_ref().map(|globs| any(globs, &f.exchange.content_type().to_lowercase()))
+            }),
+            ("header", |m, f, _| {
+                stated(&m.when.headers).map(|all| all.iter().all(|(n, w)| has_header(f.exchange, n, w)))
+            }),
             ("json", |m, f, _| stated(&m.when.json).map(|all| all.iter().all(|(p, want)| has_json(f, p, want)))),
-            ("errorCode", |m, f, _| {
-                m.when.codes.as_ref().map(|globs| f.codes().iter().any(|code| any(globs, code)))
-            }),
-            ("bodyContains", |m, f, s| {
-                m.needles.as_ref().map(|ids| ids.iter().any(|id| s.needles(f).contains(*id)))
-            }),
-            ("bodyRegex", |m, f, s| {
-                m.regexes.as_ref().map(|ids| ids.iter().any(|id| s.regex_matches(*id, f)))
-            }),
+            ("errorCode", |m, f, _| m.when.codes.as_ref().map(|globs| f.codes().iter().any(|code| any(globs, code)))),
+            ("bodyContains", |m, f, s| m.needles.as_ref().map(|ids| ids.iter().any(|id| s.needles(f).contains(*id)))),
+            ("bodyRegex", |m, f, s| m.regexes.as_ref().map(|ids| ids.iter().any(|id| s.regex_matches(*id, f)))),
         ];
         let target = ("target", self.when.target.map(|wanted| wanted == facts.target()));
         CHECKS

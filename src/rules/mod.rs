@@ -19,6 +19,8 @@ pub mod rule;
 mod search;
 mod table;
 pub mod target;
+#[cfg(test)]
+mod tests;
 mod text;
 pub mod verdict;
 pub mod vocabulary;

@@ -72,7 +72,9 @@ fn exact(hir: &Hir) -> Option<String> {
 /// The letter of a class that holds nothing but its two cases.
 fn one_letter(class: &Class) -> Option<char> {
     let mut letters = match class {
-        Class::Bytes(class) => class.iter().map(|range| (u32::from(range.start()), u32::from(range.end()))).collect::<Vec<_>>(),
+        Class::Bytes(class) => {
+            class.iter().map(|range| (u32::from(range.start()), u32::from(range.end()))).collect::<Vec<_>>()
+        }
         Class::Unicode(class) => class.iter().map(|range| (u32::from(range.start()), u32::from(range.end()))).collect(),
     }
     .into_iter()

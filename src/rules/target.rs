@@ -65,7 +65,8 @@ fn is_host_member(name: &str) -> bool {
 /// The host of `scheme://user@host:port/path`.
 fn host_of_url(text: &str) -> Option<String> {
     let (scheme, rest) = text.trim().split_once("://")?;
-    let scheme_fits = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    let scheme_fits =
+        !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
     let host = authority.rsplit('@').next()?;
     scheme_fits.then(|| clean(host)).flatten()

@@ -6,8 +6,7 @@
 use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use redb::{
@@ -18,6 +17,7 @@ use redb::{
 use super::queue::{Change, Changes};
 use super::record::{self, FORMAT};
 use super::report::{Opened, Report, ReportSink};
+use super::trouble::{Refusal, Trouble, guarded, unusable};
 use super::{InstallKey, Settings};
 use crate::clock::Wall;
 use crate::health::{Document, Key};
@@ -29,17 +29,6 @@ const META_INSTALL_KEY: &str = "install_key";
 const APPLICATION: &str = "toolvane";
 /// redb's page cache. The documents live in our own memory, so a small one does.
 const CACHE_BYTES: usize = 8 * 1024 * 1024;
-
-/// Why the file cannot be used now.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    /// Another process holds it.
-    InUse,
-    /// Its content is wrong; it may be set aside.
-    Bad(String),
-    /// The system refuses: rights, space, a broken disk. Its content may be fine.
-    Unusable(String),
-}
 
 /// An open file.
 pub(super) enum File {
@@ -127,6 +116,8 @@ fn create(settings: &Settings) -> Result<File, Refusal> {
 
 fn create_complete(new: &Path, install_key: InstallKey) -> Result<Database, Refusal> {
     guarded(|| {
+        // It holds a key and names users: nobody else's to read.
+        fs::OpenOptions::new().create(true).append(true).mode(0o600).open(new)?;
         let db = redb::Builder::new().set_cache_size(CACHE_BYTES).create(new)?;
         let mut transaction = db.begin_write()?;
         transaction.set_durability(Durability::Immediate)?;
@@ -199,10 +190,6 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-fn unusable(what: &str, path: &Path, error: &std::io::Error) -> Refusal {
-    Refusal::Unusable(format!("cannot {what} {}: {error}", path.display()))
 }
 
 impl fmt::Debug for File {
@@ -278,58 +265,5 @@ impl File {
             File::ReadWrite(db, _) => db.begin_read(),
             File::ReadOnly(db, _) => db.begin_read(),
         }
-    }
-}
-
-impl Refusal {
-    pub(super) fn into_reason(self) -> String {
-        match self {
-            Refusal::InUse => "the file is in use by another process".to_owned(),
-            Refusal::Bad(why) => format!("the file {why}"),
-            Refusal::Unusable(why) => why,
-        }
-    }
-}
-
-/// What can go wrong between us and redb.
-enum Trouble {
-    /// Ours to say: the content is not what we write.
-    Content(String),
-    Redb(redb::Error),
-}
-
-impl<E: Into<redb::Error>> From<E> for Trouble {
-    fn from(error: E) -> Trouble {
-        Trouble::Redb(error.into())
-    }
-}
-
-/// Runs work on redb and sorts what goes wrong. redb promises errors for damaged files that it checks, and admits to
-/// panics for others; those count as damage too.
-fn guarded<T>(work: impl FnOnce() -> Result<T, Trouble>) -> Result<T, Refusal> {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(Trouble::Content(why))) => Err(Refusal::Bad(why)),
-        Ok(Err(Trouble::Redb(error))) => Err(sort(error)),
-        Err(_) => Err(Refusal::Bad("is damaged in a way that redb does not handle".to_owned())),
-    }
-}
-
-fn sort(error: redb::Error) -> Refusal {
-    use redb::Error;
-    match error {
-        Error::DatabaseAlreadyOpen | Error::LockProtocolMismatch => Refusal::InUse,
-        Error::Io(ref io) => match io.kind() {
-            ErrorKind::InvalidData => Refusal::Bad("is not a redb file".to_owned()),
-            ErrorKind::UnexpectedEof => Refusal::Bad("is cut short".to_owned()),
-            _ => Refusal::Unusable(error.to_string()),
-        },
-        Error::Corrupted(_)
-        | Error::UpgradeRequired(_)
-        | Error::TableTypeMismatch { .. }
-        | Error::TableIsMultimap(_)
-        | Error::TableDoesNotExist(_)
-        | Error::TypeDefinitionChanged { .. } => Refusal::Bad(format!("is damaged or not ours: {error}")),
-        other => Refusal::Unusable(other.to_string()),
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! - `record`: how one document lies in the file, and under which key.
 //! - `queue`: what waits to be written, newest per document, bounded. Pure.
-//! - `file`: opening, judging, setting aside and reading the file.
+//! - `file`: opening, judging, setting aside and reading the file. `trouble`: what goes wrong with it, sorted.
 //! - `writer`: the one thread that commits, and what it does while the disk refuses.
 //!
 //! Nothing here fails a call: while the file cannot be written, memory goes on, the trouble is reported, and the writer
@@ -13,6 +13,7 @@ mod file;
 mod queue;
 mod record;
 mod report;
+mod trouble;
 mod writer;
 
 use std::path::{Path, PathBuf};

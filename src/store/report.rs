@@ -92,7 +92,8 @@ pub enum Report {
         /// Documents dropped since the start.
         dropped: u64,
     },
-    /// While the store was running, the file turned out unusable, was renamed, and a new one was started.
+    /// While the store was running, the file turned out unusable, was renamed, and a new one was started. What was written
+    /// before is in the old one only: whoever holds it in memory may write it again.
     Quarantined {
         /// Where the old file lies now.
         to: PathBuf,
@@ -106,7 +107,7 @@ pub enum Report {
     },
 }
 
-/// Where reports go.
+/// Where reports go. It may be called while the file is held: it must not call the store.
 pub type ReportSink = Arc<dyn Fn(Report) + Send + Sync>;
 
 /// Counters since the start, and the state of the moment.

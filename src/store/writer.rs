@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::file::{self, File, Refusal};
+use super::file::{self, File};
 use super::queue::{Batch, Change, Changes, Pushed, Queue};
 use super::report::{CommitError, OpenError, Opened, Report, Stats};
+use super::trouble::Refusal;
 use super::{InstallKey, Settings};
 use crate::clock::Wall;
 use crate::health::{Document, Key};
@@ -23,7 +24,6 @@ pub(super) type Answer = oneshot::Receiver<Result<(), CommitError>>;
 #[derive(Debug)]
 pub(super) struct Shared {
     settings: Settings,
-    install_key: InstallKey,
     queue: Mutex<Queue>,
     wake: Condvar,
     /// `None` while the file cannot be opened. Held for writing only while it is opened or closed.
@@ -32,7 +32,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn open(settings: Settings) -> Result<(Shared, Opened), OpenError> {
+    pub(super) fn open(mut settings: Settings) -> Result<(Shared, Opened), OpenError> {
         let mut stats = Stats::default();
         let (file, opened) = match file::open(&settings) {
             Ok((file, opened)) => (Some(file), opened),
@@ -42,9 +42,9 @@ impl Shared {
                 (file::open_read_only(&settings.path), Opened::Unwritable { why: refusal.into_reason() })
             }
         };
-        let install_key = file.as_ref().map_or(settings.fresh_key, File::install_key);
+        // One key for the life of the process: a file that is started anew meanwhile gets the same.
+        settings.fresh_key = file.as_ref().map_or(settings.fresh_key, File::install_key);
         let shared = Shared {
-            install_key,
             queue: Mutex::new(Queue::new(settings.queue_max)),
             wake: Condvar::new(),
             file: RwLock::new(file),
@@ -108,15 +108,17 @@ impl Shared {
     }
 
     pub(super) fn load_all(&self) -> Vec<Document> {
-        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(file) = file.as_ref() else { return Vec::new() };
-        let (documents, unreadable) = file.all().unwrap_or_else(|why| (Vec::new(), vec![why]));
+        let read = match &*self.file.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(file) => file.all(),
+            None => Ok((Vec::new(), Vec::new())),
+        };
+        let (documents, unreadable) = read.unwrap_or_else(|why| (Vec::new(), vec![why]));
         self.unreadable(unreadable);
         documents
     }
 
     pub(super) fn install_key(&self) -> InstallKey {
-        self.install_key
+        self.settings.fresh_key
     }
 
     pub(super) fn path(&self) -> &std::path::Path {
@@ -193,19 +195,17 @@ impl Shared {
         let mut file = self.file.write().unwrap_or_else(PoisonError::into_inner);
         // Our own reading handle would stand in the way of the writing one.
         file.take();
-        match file::open(&self.settings) {
-            Ok((opened, how)) => {
-                *file = Some(opened);
-                if let Opened::Quarantined { to, why } = how {
-                    (self.settings.report)(Report::Quarantined { to, why });
-                }
-                Ok(())
-            }
-            Err(refusal) => {
-                *file = file::open_read_only(&self.settings.path);
-                Err(refusal.into_reason())
-            }
+        let opened = file::open(&self.settings);
+        let (held, how) = match opened {
+            Ok((opened, how)) => (Some(opened), Ok(how)),
+            Err(refusal) => (file::open_read_only(&self.settings.path), Err(refusal.into_reason())),
+        };
+        *file = held;
+        drop(file);
+        if let Opened::Quarantined { to, why } = how? {
+            (self.settings.report)(Report::Quarantined { to, why });
         }
+        Ok(())
     }
 
     fn succeeded(&self, batch: Batch, trouble: Option<Trouble>) {

@@ -2,7 +2,7 @@
 //!
 //! - `events`: one struct per thing that happens; emitting it writes the log line *and* the metric, so they cannot drift.
 //! - `tool`: the handles of one tool, resolved once, so that the path of a call looks up no label.
-//! - `metrics`: every family, its name and help. `labels`: which labels exist, and what bounds them.
+//! - `metrics`: every family, its name and help. `labels` and `words`: which labels exist, and what bounds them.
 //! - `sample`: state that is read when somebody scrapes (tools, cooldowns, store) rather than kept twice.
 //! - `exposition`: text, OpenMetrics or protobuf, as the scraper asks. `process`: CPU, memory, descriptors.
 //! - `logs`: JSON or text, filtered, with names from outside made harmless.
@@ -18,6 +18,7 @@ mod metrics;
 mod process;
 mod sample;
 mod tool;
+mod words;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,10 +28,10 @@ use prometheus::registry::Registry;
 
 pub use events::Event;
 pub use exposition::Rendered;
-pub use labels::{ListResult, Outcome, Reason, RequestKind, TrialResult, Unjudged};
 pub use metrics::Connections;
 pub use sample::{Sample, ToolState};
 pub use tool::{BackendMetrics, InFlight, ToolMetrics};
+pub use words::{ListResult, Outcome, Reason, RequestKind, TrialResult, Unjudged};
 
 use metrics::Metrics;
 use sample::SampleCollector;

@@ -8,8 +8,9 @@ use prometheus::metrics::counter::Counter;
 use prometheus::metrics::gauge::Gauge;
 use prometheus::metrics::histogram::Histogram;
 
-use super::labels::{self, Name, OTHER, Outcome, Reason, RequestKind, Unjudged, Word, Words};
+use super::labels::{self, Name, OTHER, Word};
 use super::metrics::{Connections, Metrics, NO_CODE};
+use super::words::{Outcome, Reason, RequestKind, Unjudged};
 use crate::rules::DispatchCode;
 
 const CODES: usize = 5;
@@ -75,16 +76,16 @@ impl BackendMetrics {
 
     /// Counts a request by what it is.
     pub fn request(&self, kind: RequestKind) {
-        self.requests.inc(kind.index(), || {
-            let labels = labels::BackendKind { backend: Arc::clone(&self.backend), kind: kind.word() };
+        self.requests.inc(kind as usize, || {
+            let labels = labels::BackendKind { backend: Arc::clone(&self.backend), kind: kind.as_str() };
             self.metrics.requests.get_or_create_owned(&labels)
         });
     }
 
     /// Counts what passed without being judged.
     pub fn unjudged(&self, reason: Unjudged) {
-        self.unjudged.inc(reason.index(), || {
-            let labels = labels::BackendReason { backend: Arc::clone(&self.backend), reason: reason.word() };
+        self.unjudged.inc(reason as usize, || {
+            let labels = labels::BackendReason { backend: Arc::clone(&self.backend), reason: reason.as_str() };
             self.metrics.unjudged.get_or_create_owned(&labels)
         });
     }
@@ -155,12 +156,12 @@ impl ToolMetrics {
         duration: Duration,
         upstream: Option<Duration>,
     ) {
-        self.calls.inc(outcome.index() * CODES + code_index(code), || {
+        self.calls.inc(outcome as usize * CODES + code_index(code), || {
             let code = code.map_or(NO_CODE, DispatchCode::as_str);
             let labels = labels::Call {
                 backend: Arc::clone(&self.backend),
                 tool: Arc::clone(&self.tool),
-                outcome: outcome.word(),
+                outcome: outcome.as_str(),
                 code,
             };
             self.metrics.calls.get_or_create_owned(&labels)
@@ -175,8 +176,8 @@ impl ToolMetrics {
 
     /// Counts an answer given without the upstream.
     pub(super) fn short_circuit(&self, reason: Reason) {
-        self.short_circuits.inc(reason.index(), || {
-            let reason: Word = reason.word();
+        self.short_circuits.inc(reason as usize, || {
+            let reason: Word = reason.as_str();
             let labels =
                 labels::ShortCircuit { backend: Arc::clone(&self.backend), tool: Arc::clone(&self.tool), reason };
             self.metrics.short_circuits.get_or_create_owned(&labels)

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from harness import measured
 from harness.clients import CLIENTS, SESSIONS
 from harness.processes import eventually
 
@@ -41,8 +42,10 @@ def test_a_killed_backend_is_said_to_be_unreachable_until_it_is_back(workshop, n
     assert is_ours(answer), answer
     assert answer["meta"][HEALTH]["code"] == "BACKEND_UNREACHABLE"
     assert took < 1 * SLACK
+    measured.note("the first call to a killed backend is answered", took, 1)
 
     front.wait_for("echo", "DOWN", within=2.5 * SLACK, user="alice")
+    measured.note("a killed backend is DOWN", time.monotonic() - killed_at, 2.5)
     assert ("PROJECT", "*", "DOWN") in front.troubles()
     before = front.total("toolvane_short_circuits_total")
     # While it is DOWN a caller learns so at once; on a retest one call in between may be let through and find nobody.
@@ -52,6 +55,7 @@ def test_a_killed_backend_is_said_to_be_unreachable_until_it_is_back(workshop, n
         assert answer["meta"][HEALTH]["code"] == "BACKEND_UNREACHABLE"
         assert "unavailable" in answer["text"]
         assert took < 1 * SLACK
+        measured.note("a call to a backend that is DOWN is answered", took, 1)
     assert front.total("toolvane_short_circuits_total") >= before + 4
     assert time.monotonic() - killed_at < 60, "the rest would test something else"
 
@@ -70,6 +74,7 @@ def test_a_killed_backend_is_said_to_be_unreachable_until_it_is_back(workshop, n
 
     eventually(works_again, within=3 * SLACK, what="a call to succeed after the backend is back")
     assert time.monotonic() - back_at < 3 * SLACK
+    measured.note("a backend that came back is used again", time.monotonic() - back_at, 3)
     assert front.troubles() == []
     assert client.tools() == plain
 
@@ -189,7 +194,7 @@ def test_a_session_tool_whose_provider_left_is_unreachable_in_that_session_alone
     assert mine.call("client_file_read", read)["text"] == "contents of /etc/motd"
 
     mine.call("provider_leave")
-    mine.call("client_file_read", read)
+    mine.call("client_file_read", read)  # the call that finds out: the backend's own answer passes as it is
     answer = mine.call("client_file_read", read)
     assert is_ours(answer), answer
     assert answer["meta"][HEALTH]["code"] == "BACKEND_UNREACHABLE"

@@ -37,7 +37,9 @@ class Run:
 
     def commands(self):
         """The commands that it suggests, in order."""
-        eventually(lambda: "Ctrl-C ends" in self.words() or self.process.poll() is not None, 20, "the words of make run")
+        eventually(
+            lambda: "Ctrl-C ends" in self.words() or self.process.poll() is not None, 20, "the words of make run"
+        )
         return re.findall(r"^       (\S.*)$", self.words(), re.MULTILINE)
 
     def ctrl_c(self):

@@ -11,5 +11,6 @@
 mod disk;
 mod files;
 mod kill;
+mod model;
 mod support;
 mod writing;

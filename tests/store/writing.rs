@@ -92,6 +92,15 @@ fn the_install_key_is_made_once_and_never_printed() {
     assert!(!printed.contains("7, 7") && !printed.contains("9, 9"), "{printed}");
 }
 
+#[test]
+fn the_file_is_nobody_elses_to_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    drop(place.open());
+    let mode = std::fs::metadata(&place.path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+}
+
 /// The figure is 300 ms in an optimised build on a quiet machine; the limit here is five times that.
 #[test]
 fn ten_thousand_documents_open_and_load_quickly() {

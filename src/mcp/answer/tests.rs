@@ -1,3 +1,5 @@
+//! What is seen in answers, whatever the framing and the chunking.
+
 use proptest::prelude::*;
 use serde_json::Value;
 

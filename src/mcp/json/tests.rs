@@ -1,3 +1,5 @@
+//! The raw JSON cursor against serde_json.
+
 use proptest::prelude::*;
 use serde_json::Value;
 

@@ -1,3 +1,5 @@
+//! Pages and edits: only the places concerned change.
+
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -1,3 +1,5 @@
+//! What a client posts: shapes, doubles, and what is no message.
+
 use proptest::prelude::*;
 use serde_json::Value;
 

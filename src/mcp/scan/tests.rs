@@ -1,3 +1,5 @@
+//! The incremental scanner against serde_json, under any chunking.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

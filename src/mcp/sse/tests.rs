@@ -1,3 +1,5 @@
+//! The framing of event streams, under any chunking.
+
 use proptest::prelude::*;
 
 use super::super::arbitrary;

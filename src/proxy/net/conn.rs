@@ -44,7 +44,7 @@ pub struct ConnInfo {
     pub local: SocketAddr,
     /// Which of the listeners given to [`serve`](super::serve) accepted it.
     pub listener: usize,
-    pub(super) tunnels: Tunnels,
+    pub(super) tunnels: Arc<Tunnels>,
 }
 
 /// What all connections of a server share.
@@ -53,7 +53,7 @@ pub(super) struct Shared<S> {
     pub(super) service: S,
     pub(super) limits: Arc<Limits>,
     pub(super) drain: DrainSignal,
-    pub(super) tunnels: Tunnels,
+    pub(super) tunnels: Arc<Tunnels>,
 }
 
 /// Serves `stream` until it ends. Errors end the connection, and nobody else cares.

@@ -68,12 +68,13 @@ where
     S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let tunnels = Tunnels::default();
+    let tunnels = Arc::new(Tunnels::default());
     let places = Places {
         open: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
     };
-    let shared = Arc::new(Shared { service, limits: Arc::new(limits), drain: drain.clone(), tunnels: tunnels.clone() });
+    let shared =
+        Arc::new(Shared { service, limits: Arc::new(limits), drain: drain.clone(), tunnels: Arc::clone(&tunnels) });
     for (index, bound) in listeners.into_iter().enumerate() {
         let (shared, places, mut stopping) = (Arc::clone(&shared), places.clone(), drain.clone());
         tunnels.tracker.spawn(async move {
@@ -116,11 +117,11 @@ where
             peer,
             local: stream.local_addr().unwrap_or(bound.address),
             listener: index,
-            tunnels: shared.tunnels.clone(),
+            tunnels: Arc::clone(&shared.tunnels),
         };
         if let Ok(place) = Arc::clone(&places.open).try_acquire_owned() {
             let shared = Arc::clone(shared);
-            let tunnels = shared.tunnels.clone();
+            let tunnels = Arc::clone(&shared.tunnels);
             tunnels.spawn(async move {
                 let _place = place;
                 run(stream, info, shared).await;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Everything that must end before the process may.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Tunnels {
     /// Connections and tunnels in progress.
     pub(super) tracker: TaskTracker,

@@ -15,7 +15,8 @@ pub(super) fn test(at: At<'_>) -> Option<RuleTest> {
         let headers = fields.opt("headers", "header fields of the answer", headers);
         let body = fields.opt("body", "body of the answer, or the text of an MCP error", |at| at.text());
         let mcp_error = fields.opt("mcpError", "the answer is an MCP result with this isError", |at| at.bool());
-        let rpc_code = fields.opt("rpcCode", "the answer is a JSON-RPC error with this code", |at| at.int(i64::MIN..=i64::MAX));
+        let rpc_code =
+            fields.opt("rpcCode", "the answer is a JSON-RPC error with this code", |at| at.int(i64::MIN..=i64::MAX));
         let faults = fields.opt("exceptionType", "no answer came: a kind of fault", exceptions::read);
         let tool = fields.opt("tool", "name of the tool", |at| at.text());
         let backend = fields.opt("backend", "name of the backend", |at| at.text());
@@ -23,9 +24,8 @@ pub(super) fn test(at: At<'_>) -> Option<RuleTest> {
         let kind = fields.opt("kind", "what the backend speaks", |at| {
             at.word(&[("mcp", BackendKind::Mcp), ("http", BackendKind::Http)])
         });
-        let expect_match = fields.need("expect", "whether the rule matches", |at| {
-            at.word(&[("match", true), ("no-match", false)])
-        });
+        let expect_match =
+            fields.need("expect", "whether the rule matches", |at| at.word(&[("match", true), ("no-match", false)]));
         let body = body.unwrap_or_default();
         let is_mcp = mcp_error.is_some() || rpc_code.is_some();
         let fault = faults.and_then(|faults| faults.transport.first().copied());
@@ -45,9 +45,7 @@ pub(super) fn test(at: At<'_>) -> Option<RuleTest> {
 fn answered(body: &str, mcp_error: Option<bool>, rpc_code: Option<i64>, fault: Option<TransportFault>) -> Exchange {
     let answer = match (mcp_error, rpc_code) {
         (_, Some(code)) => Answer::Error { code, message: body.to_owned(), data: None },
-        (Some(is_error), None) => {
-            Answer::Result { is_error, result_type: None, task_started: false, structured: None }
-        }
+        (Some(is_error), None) => Answer::Result { is_error, result_type: None, task_started: false, structured: None },
         (None, None) => Answer::None,
     };
     let is_http = answer == Answer::None;

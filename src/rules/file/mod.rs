@@ -87,9 +87,8 @@ pub fn cascade(mut below: Vec<Rule>, layer: Vec<Rule>) -> Vec<Rule> {
 fn patterns(at: At<'_>) -> Option<Vec<Rule>> {
     at.map(|file| {
         let taken = Taken::default();
-        let rules = file.need("patterns", "the rules; the first that matches decides", |at| {
-            at.list(|item| rule(item, &taken))
-        })?;
+        let rules = file
+            .need("patterns", "the rules; the first that matches decides", |at| at.list(|item| rule(item, &taken)))?;
         if rules.len() > RULES_MAX {
             return at.fail(format!("the file holds {} rules, at most {RULES_MAX} are read", rules.len()));
         }
@@ -100,7 +99,11 @@ fn patterns(at: At<'_>) -> Option<Vec<Rule>> {
 fn rule(at: At<'_>, taken: &Taken) -> Option<Rule> {
     at.map(|fields| {
         let id = fields.need("id", "unique name of the rule, for messages and layers", |at| taken.take(at));
-        let when = fields.need("match", "what must hold: fields are ANDed, lists are ORed, `{}` matches everything", when::when);
+        let when = fields.need(
+            "match",
+            "what must hold: fields are ANDed, lists are ORed, `{}` matches everything",
+            when::when,
+        );
         let then = then::then(fields, id.as_ref());
         let locked = fields.flag("locked", "automatic maintenance must not touch the rule", false);
         let tests = fields.opt("tests", "exchanges that must, or must not, match", |at| at.list(cases::test));

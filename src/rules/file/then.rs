@@ -48,14 +48,18 @@ const CODES: [(&str, DispatchCode); 4] = [
 /// Reads the keys beside `match`; `id` stands in for a signature that is left out, as in older tables.
 pub(super) fn then(fields: &Fields<'_>, id: Option<&Arc<str>>) -> Option<Then> {
     let signature = fields.opt("signature", "short stable name of this kind of failure; `id` if left out", name);
-    let classification = fields.need("classification", "what the failure says about the tool", |at| at.word(&CLASSIFICATIONS));
+    let classification =
+        fields.need("classification", "what the failure says about the tool", |at| at.word(&CLASSIFICATIONS));
     let cooldown = fields.opt("cooldown", "a duration, `hint` for the answer's own hint, or `header:<name>`", cooldown);
-    let hint_max = fields.opt("hintMax", "how far a hint may reach, 24 h at most", |at| at.duration(HINT_MIN..=HINT_LIMIT));
+    let hint_max =
+        fields.opt("hintMax", "how far a hint may reach, 24 h at most", |at| at.duration(HINT_MIN..=HINT_LIMIT));
     let health_action = fields.word("healthAction", "what it does to the status at once", HealthAction::None, &ACTIONS);
     let scope = fields.opt("scope", "who is affected, where the default does not fit", |at| at.word(&SCOPES));
     let dispatch_code = fields.opt("dispatchCode", "how the failure is named to the caller", |at| at.word(&CODES));
-    let neutral = fields.flag("neutral", "the answer is the protocol's, not the tool's: it neither trips nor clears", false);
-    let answer = fields.word("answer", "what the caller sees of a 5xx or 429", false, &[("pass", false), ("result", true)]);
+    let neutral =
+        fields.flag("neutral", "the answer is the protocol's, not the tool's: it neither trips nor clears", false);
+    let answer =
+        fields.word("answer", "what the caller sees of a 5xx or 429", false, &[("pass", false), ("result", true)]);
     let note = fields.opt("note", "shown in history", |at| at.line(NOTE_MAX));
     Some(Then {
         signature: signature.or_else(|| id.cloned())?,

@@ -43,8 +43,10 @@ fn clauses_of_not(fields: &Fields<'_>) -> Option<When> {
 fn clauses(fields: &Fields<'_>) -> Option<When> {
     let status = fields.opt("httpStatus", "HTTP status, one or a list", |at| at.one_or_list(status));
     let status_range = fields.opt("httpStatusRange", "lowest and highest HTTP status, such as [500, 599]", range);
-    let faults = fields.opt("exceptionType", "why no answer came: kinds of fault, or exception classes", exceptions::read);
-    let contains = fields.opt("bodyContains", "texts within the failure's text, case ignored", |at| at.one_or_list(needle));
+    let faults =
+        fields.opt("exceptionType", "why no answer came: kinds of fault, or exception classes", exceptions::read);
+    let contains =
+        fields.opt("bodyContains", "texts within the failure's text, case ignored", |at| at.one_or_list(needle));
     let codes = fields.opt("errorCode", "the answer's own machine codes, globs, `_`, `-` and case ignored", |at| {
         at.one_or_list(code)
     });

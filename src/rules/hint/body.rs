@@ -90,7 +90,9 @@ fn stated(name: &str, value: &Value, base: Wall) -> Option<Duration> {
     }
     match value {
         Value::Number(number) => number_or_epoch(number.as_f64()?, base),
-        Value::String(text) => moment_or_wait(text, base).or_else(|| duration_of(text)).or_else(|| until_date(text, base)),
+        Value::String(text) => {
+            moment_or_wait(text, base).or_else(|| duration_of(text)).or_else(|| until_date(text, base))
+        }
         Value::Object(parts) => seconds(parts.get("seconds")?.as_f64()?),
         _ => None,
     }

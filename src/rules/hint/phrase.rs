@@ -9,8 +9,35 @@ use crate::clock::Wall;
 const ANCHORS: [&str; 6] = ["try again", "retry", "wait", "reset", "available again", "back in"];
 /// Words that may stand between an anchor and the amount.
 const FILLERS: [&str; 30] = [
-    "in", "after", "for", "about", "approximately", "approx", "around", "at", "least", "again", "another", "please", "the",
-    "a", "your", "request", "requests", "within", "to", "be", "will", "of", "until", "limit", "time", "is", "and", "s", "ing",
+    "in",
+    "after",
+    "for",
+    "about",
+    "approximately",
+    "approx",
+    "around",
+    "at",
+    "least",
+    "again",
+    "another",
+    "please",
+    "the",
+    "a",
+    "your",
+    "request",
+    "requests",
+    "within",
+    "to",
+    "be",
+    "will",
+    "of",
+    "until",
+    "limit",
+    "time",
+    "is",
+    "and",
+    "s",
+    "ing",
     "try",
 ];
 /// How many anchors of a text are tried, and words after each.
@@ -32,7 +59,7 @@ fn after_anchor(text: &str, base: Wall) -> Option<Duration> {
     let mut after = false;
     for _ in 0..WORDS_MAX {
         let before = rest;
-        rest = rest.trim_start_matches(|c: char| c == ' ' || matches!(c, ':' | '=' | '-' | '_' | '~' | '"' | '(' | '\''));
+        rest = rest.trim_start_matches([' ', ':', '=', '-', '_', '~', '"', '(', '\'']);
         if rest.starts_with(|c: char| c.is_ascii_digit()) {
             let negative = before.strip_suffix(rest).is_some_and(|skipped| skipped.ends_with('-'));
             return if negative { None } else { amount(rest, after, base) };

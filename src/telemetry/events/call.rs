@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::super::labels::{self, Outcome, Reason, Words, harmless};
+use super::super::labels::{self, harmless};
 use super::super::logs::Shown;
 use super::super::metrics::Metrics;
 use super::super::tool::ToolMetrics;
+use super::super::words::{Outcome, Reason};
 use super::Event;
 use crate::clock::millis;
 use crate::rules::{Finding, TransportFault};
@@ -128,11 +129,5 @@ impl Event for IdentityHeaderDropped<'_> {
     fn emit(self, metrics: &Metrics) {
         metrics.identity_headers_dropped.inc();
         tracing::debug!(target: "toolvane::call", header = %Shown(self.header), "identity header from an untrusted source dropped");
-    }
-}
-
-impl From<Reason> for &'static str {
-    fn from(reason: Reason) -> &'static str {
-        reason.word()
     }
 }

@@ -1,8 +1,9 @@
 //! What happens to our belief about tools.
 
-use super::super::labels::{self, Name, TrialResult, harmless};
+use super::super::labels::{self, Name, harmless};
 use super::super::logs::Shown;
 use super::super::metrics::Metrics;
+use super::super::words::TrialResult;
 use super::{Event, backend_result};
 use crate::clock::Wall;
 use crate::health::{Origin, Status};

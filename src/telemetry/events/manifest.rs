@@ -1,8 +1,9 @@
 //! What happens to tool lists.
 
-use super::super::labels::{self, ListResult, harmless};
+use super::super::labels::{self, harmless};
 use super::super::logs::Shown;
 use super::super::metrics::Metrics;
+use super::super::words::ListResult;
 use super::{Event, backend_result};
 
 /// An answer to `tools/list` went by, or was made.

@@ -9,8 +9,7 @@ import importlib.metadata
 import json
 import sys
 
-import mcp.types as types
-from mcp import ClientSession
+from mcp import ClientSession, types
 
 V2 = importlib.metadata.version("mcp").startswith("2.")
 

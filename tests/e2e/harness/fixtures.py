@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from . import backends, install
+from . import backends, install, measured
 from .clients import Client
 from .toolvane import Toolvane
 
@@ -40,6 +40,14 @@ def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if is_wanted(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
+
+
+def pytest_terminal_summary(terminalreporter):
+    taken = list(measured.lines())
+    if taken:
+        terminalreporter.section("measured, on a machine that runs the tests")
+        for line in taken:
+            terminalreporter.write_line(line)
 
 
 class Workshop:

@@ -75,7 +75,17 @@ def python_sdk(generation):
 
     def make():
         run(sys.executable, "-m", "venv", folder)
-        run(python(generation), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", pins)
+        run(
+            python(generation),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "-r",
+            pins,
+        )
 
     once(folder, [pins], f"Python SDK {generation}.x (pip)", make)
 

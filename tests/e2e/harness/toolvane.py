@@ -91,4 +91,6 @@ class Toolvane:
 
     def stop(self):
         """Drains and ends; must end cleanly."""
-        assert self.program.stop() == 0, f"toolvane ended with {self.program.process.returncode}; see {self.program.log}"
+        assert self.program.stop() == 0, (
+            f"toolvane ended with {self.program.process.returncode}; see {self.program.log}"
+        )
