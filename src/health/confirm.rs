@@ -193,12 +193,9 @@ impl Registry {
             if entry.status == Status::Down {
                 return None;
             }
-            let to = if entry.flap.is_flapping(now) { Status::Degraded } else { Status::Down };
+            let to = if entry.flap.allows_down(now) { Status::Down } else { Status::Degraded };
             if to == entry.status {
                 return None;
-            }
-            if to == Status::Down {
-                entry.flap.went_down(now);
             }
             let change = Change {
                 to,

@@ -170,6 +170,9 @@ impl Entry {
             self.since = now;
             self.epoch = self.epoch.saturating_add(1);
         }
+        if change.to == Status::Ok {
+            self.flap.recovered();
+        }
         let ended = self.signature.take();
         self.signature = change.signature.clone();
         self.classification = (change.to != Status::Ok).then_some(change.classification);

@@ -229,6 +229,7 @@ impl Window {
 pub(super) struct Flapping {
     penalty: f64,
     at: Now,
+    sunk: bool,
 }
 
 impl Flapping {
@@ -237,13 +238,22 @@ impl Flapping {
         self.penalty * 0.5_f64.powf(half_lives)
     }
 
-    /// Whether the tool goes down and up so often that DOWN would do more harm than its errors.
-    pub(super) fn is_flapping(self, now: Now) -> bool {
-        self.now(now) >= FLAP_SINK
+    /// Whether this DOWN may be: not for a tool that goes down and up so often that DOWN would do more harm than its errors.
+    /// Each DOWN adds to the penalty, but not one that was only put off in the same outage: that is no further flap.
+    pub(super) fn allows_down(&mut self, now: Now) -> bool {
+        let penalty = self.now(now);
+        if penalty >= FLAP_SINK {
+            self.sunk = true;
+            return false;
+        }
+        let step = if self.sunk { 0.0 } else { FLAP_STEP };
+        *self = Flapping { penalty: penalty + step, at: now, sunk: false };
+        true
     }
 
-    pub(super) fn went_down(&mut self, now: Now) {
-        *self = Flapping { penalty: self.now(now) + FLAP_STEP, at: now };
+    /// The outage is over.
+    pub(super) fn recovered(&mut self) {
+        self.sunk = false;
     }
 
     pub(super) fn stored(self) -> Flap {
@@ -253,6 +263,6 @@ impl Flapping {
     pub(super) fn load(stored: Flap, now: Now) -> Flapping {
         let at = stored.at.unwrap_or(now.wall).min(now.wall);
         let penalty = if stored.penalty.is_finite() { stored.penalty.clamp(0.0, 100.0 * FLAP_STEP) } else { 0.0 };
-        Flapping { penalty, at: Now { tick: now.tick_at(at), wall: at } }
+        Flapping { penalty, at: Now { tick: now.tick_at(at), wall: at }, sunk: false }
     }
 }

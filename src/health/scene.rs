@@ -127,15 +127,15 @@ impl<'a> Scene<'a> {
     /// Sets a status that is worse than the present one. The judge's DOWN of a tool that flaps goes no further than DEGRADED.
     pub(super) fn worsen(self, slot: &Slot, inner: &mut Inner, mut change: Change, draw: f64) -> Option<Effect> {
         let entry = inner.entry_mut(&slot.key, &*self.registry.backing, self.now);
-        if change.judged && change.to == Status::Down && entry.flap.is_flapping(self.now) {
+        if entry.status == Status::Down {
+            return None;
+        }
+        if change.judged && change.to == Status::Down && !entry.flap.allows_down(self.now) {
             change.to = Status::Degraded;
             change.note = Arc::from("goes down and up too often to be held down");
         }
         if change.to <= entry.status {
             return None;
-        }
-        if change.judged && change.to == Status::Down {
-            entry.flap.went_down(self.now);
         }
         Some(self.set(slot, inner, change, draw))
     }

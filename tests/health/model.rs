@@ -22,6 +22,8 @@ struct Model {
     cleared: Option<Tick>,
     /// When it went down, for the flap penalty.
     downs: Vec<Tick>,
+    /// A DOWN of the present outage was put off because of that penalty.
+    sunk: bool,
 }
 
 impl Model {
@@ -74,6 +76,7 @@ impl Model {
         if status != self.status {
             self.since = now;
         }
+        self.sunk &= status != Status::Ok;
         (self.status, self.as_of) = (status, Some(started));
     }
 
@@ -107,13 +110,20 @@ impl Model {
     fn judge(&mut self, started: Tick, now: Tick) {
         let down = self.failing_seconds() >= 5 && self.fails_mostly(now);
         let (bad, all) = self.minute(now);
-        if down && !self.flaps(now) {
-            self.downs.push(now);
+        let put_off = down && self.flaps(now);
+        if down && !put_off {
+            if !self.sunk {
+                self.downs.push(now);
+            }
+            self.sunk = false;
             let soon = self.cleared.is_some_and(|at| now.since(at) < Duration::from_secs(600));
             self.level = if soon { self.level + 1 } else { 1 };
             self.next_trial = now.after(self.wait());
             self.set(Status::Down, started, now);
+        } else if put_off && self.status == Status::Degraded {
+            self.sunk = true;
         } else if (down || (all >= 20 && bad * 10 >= all * 3)) && self.status == Status::Ok {
+            self.sunk |= put_off;
             self.set(Status::Degraded, started, now);
         }
     }
@@ -121,6 +131,7 @@ impl Model {
     /// What a restart forgets: evidence; and without an estimate that lies ahead a DOWN is RETESTING at once.
     fn restart(&mut self, believed: bool, now: Tick) {
         self.outcomes.clear();
+        self.sunk = false;
         if !believed {
             self.next_trial = self.next_trial.min(now);
         }
