@@ -1,5 +1,7 @@
 //! Bodies by themselves: reading along, adding, injecting, holding up to a limit.
 
+#![allow(clippy::unwrap_used, reason = "the lint knows test functions, not their helpers")]
+
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

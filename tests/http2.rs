@@ -1,5 +1,7 @@
 //! HTTP/2 by prior knowledge on either side, frame by frame.
 
+#![allow(clippy::unwrap_used, reason = "the lint knows test functions, not their helpers")]
+
 mod support;
 
 use std::time::Duration;
@@ -125,6 +127,26 @@ async fn a_request_over_http1_reaches_an_http2_backend_as_one_of_its_own() {
     let trailers = HeaderMap::from_iter([(http::HeaderName::from_static("x-end"), "1".parse().unwrap())]);
     stream.send_trailers(trailers).unwrap();
     assert_eq!(client.read_until("\r\n\r\n").await, "0\r\nx-end: 1\r\n\r\n");
+}
+
+/// Told by a length that no body follows, an HTTP/1.1 backend would take the next request for the body.
+#[tokio::test]
+async fn a_length_without_a_body_is_not_carried_from_http2_to_http1() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::start(backend.address, Setup::default()).await;
+    for end in [true, false] {
+        let mut client = dial(&proxy).await;
+        let request = Request::post("http://a/").header("content-length", "5").body(()).unwrap();
+        let (answer, mut body) = client.send_request(request, end).unwrap();
+        if !end {
+            let _ = body.send_data("hi".into(), true);
+        }
+        assert!(within("the answer", answer).await.is_err(), "end={end}");
+        // What was begun at the backend is broken off, not left open for the next request.
+        while let Some(mut upstream) = backend.try_accept().await {
+            upstream.read_rest().await;
+        }
+    }
 }
 
 #[tokio::test]

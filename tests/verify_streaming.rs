@@ -2,6 +2,12 @@
 //! stops the sender. Long: `cargo test --features verify`.
 
 #![cfg(feature = "verify")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "the lints know test functions, not their helpers; no piece is larger than its buffer"
+)]
 
 mod support;
 

@@ -117,10 +117,15 @@ impl Backend {
 
     /// Whether a connection waits to be accepted.
     pub(crate) async fn has_pending(&self) -> bool {
+        self.try_accept().await.is_some()
+    }
+
+    /// A connection that waits to be accepted.
+    pub(crate) async fn try_accept(&self) -> Option<Raw> {
         tokio::select! {
             biased;
-            _ = self.listener.accept() => true,
-            () = tokio::task::yield_now() => false,
+            accepted = self.listener.accept() => Some(Raw::new(accepted.unwrap().0)),
+            () = tokio::task::yield_now() => None,
         }
     }
 

@@ -15,7 +15,7 @@ pub struct Limits {
     pub headers: usize,
     /// From the first byte of a head to its end. Past it: 408.
     pub head_timeout: Duration,
-    /// How long a connection may stay without a request. HTTP/2: closed between one and two times this.
+    /// How long a connection may stay without a request; it is closed between one and two times this after its last.
     pub idle_timeout: Duration,
     /// Connections open at once over all listeners. Past it: 429 to the next one, and its connection closed.
     pub connections: usize,

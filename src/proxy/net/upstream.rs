@@ -174,20 +174,22 @@ impl Upstream {
     }
 }
 
-/// Resolves when the head is overdue: `limit` has passed without the request's body moving.
+/// Resolves when the head is overdue: `limit` after the request's body is sent, or after it last moved.
 async fn overdue(limit: Duration, progress: Option<Arc<Progress>>) -> Fault {
-    let mut seen = 0;
-    loop {
-        tokio::time::sleep(limit).await;
-        match progress.as_deref() {
-            Some(p) if !p.is_done() && p.frames() != seen => seen = p.frames(),
-            Some(p) if !p.is_done() && p.is_starved() => {
-                return Fault::downstream(
-                    TransportFault::Timeout,
-                    format!("no part of the request's body arrived for {limit:?}"),
-                );
+    let silent = || Fault::upstream(TransportFault::Timeout, true, format!("no answer within {limit:?}"));
+    if let Some(progress) = progress {
+        let mut seen = 0;
+        while tokio::time::timeout(limit, progress.done()).await.is_err() {
+            if progress.frames() == seen {
+                return if progress.is_starved() { starved(limit) } else { silent() };
             }
-            _ => return Fault::upstream(TransportFault::Timeout, true, format!("no answer within {limit:?}")),
+            seen = progress.frames();
         }
     }
+    tokio::time::sleep(limit).await;
+    silent()
+}
+
+fn starved(limit: Duration) -> Fault {
+    Fault::downstream(TransportFault::Timeout, format!("no part of the request's body arrived for {limit:?}"))
 }

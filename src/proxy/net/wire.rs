@@ -95,6 +95,15 @@ enum Wait {
     RestOfHead,
 }
 
+/// Armed once and left alone while calls come and go: arming it anew for each would cost more than parsing its head.
+#[derive(Debug)]
+struct Timer {
+    wait: Wait,
+    /// The calls that had been made when it was armed.
+    calls: u64,
+    sleep: Pin<Box<Sleep>>,
+}
+
 /// The socket.
 #[derive(Debug)]
 pub(super) struct Wire {
@@ -109,7 +118,7 @@ pub(super) struct Wire {
     /// An answer of the service is due or being written: what hyper writes is not its own refusal.
     owed: bool,
     eof: bool,
-    timer: Option<(Wait, Pin<Box<Sleep>>)>,
+    timer: Option<Timer>,
     /// Our words in place of hyper's, and what is then reported.
     last_words: Option<Bytes>,
     linger: Option<Pin<Box<Sleep>>>,
@@ -138,7 +147,6 @@ impl Wire {
             self.seen_calls = calls;
             self.partial = false;
             self.owed = true;
-            self.timer = None;
         }
     }
 
@@ -159,17 +167,20 @@ impl Wire {
             Wait::Request => self.limits.idle_timeout,
             Wait::RestOfHead => self.limits.head_timeout,
         };
-        let armed = match &mut self.timer {
-            Some((armed, sleep)) => {
-                if *armed != wait {
-                    *armed = wait;
-                    sleep.set(tokio::time::sleep(limit));
-                }
-                sleep
+        let calls = self.seen_calls;
+        let timer = self.timer.get_or_insert_with(|| Timer { wait, calls, sleep: Box::pin(tokio::time::sleep(limit)) });
+        let mut stale = timer.wait != wait;
+        loop {
+            if stale {
+                timer.sleep.set(tokio::time::sleep(limit));
+                (timer.wait, timer.calls) = (wait, calls);
             }
-            none => &mut none.insert((wait, Box::pin(tokio::time::sleep(limit)))).1,
-        };
-        armed.as_mut().poll(cx).map(|()| wait)
+            ready!(timer.sleep.as_mut().poll(cx));
+            if timer.calls == calls {
+                return Poll::Ready(wait);
+            }
+            stale = true;
+        }
     }
 
     /// Writes `last_words` to the end.
@@ -218,7 +229,6 @@ impl AsyncRead for Wire {
                 return Poll::Ready(Ok(()));
             }
             if !this.waits_for_head() {
-                this.timer = None;
                 return Poll::Pending;
             }
             match ready!(this.poll_overdue(cx)) {
@@ -268,8 +278,8 @@ impl AsyncWrite for Wire {
         if this.waits_for_head() {
             this.owed = false;
             // hyper may not ask for the next head before there is one: the wait for it begins here.
-            if this.timer.is_none() {
-                let _ = this.poll_overdue(cx);
+            if this.poll_overdue(cx).is_ready() {
+                cx.waker().wake_by_ref();
             }
         }
         Poll::Ready(Ok(()))
