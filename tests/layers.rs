@@ -1,6 +1,8 @@
 //! The project's own rules as tests: modules import only what stands to their left (ARCHITECTURE.md, "Layers"), every
 //! source file says what it is for, and siblings do not know each other.
 
+#![allow(clippy::expect_used, clippy::string_slice, reason = "a test may panic, and says where")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -11,9 +11,9 @@ use super::observe::Head;
 use super::reading::Reading;
 use super::shared::{Backend, Shared};
 use crate::clock::Now;
-use crate::config::{Target, ToolSettings};
+use crate::config::ToolSettings;
 use crate::health::{Call, Caller, Permit, ToolRef, View};
-use crate::rules::target::{self, TargetSource};
+use crate::rules::target;
 use crate::rules::{self, Exchange, Finding, Kind, Verdict};
 use crate::telemetry::events::CallEnded;
 use crate::telemetry::{InFlight, Outcome, ToolMetrics};
@@ -131,12 +131,8 @@ impl Ticket {
     }
 
     fn targets(&self) -> Vec<String> {
-        let source = match &self.settings.target {
-            Target::Auto => TargetSource::Auto,
-            Target::Pointer(pointer) => TargetSource::Pointer(pointer.to_string()),
-            Target::Off => return Vec::new(),
-        };
-        serde_json::from_slice(&self.arguments).map(|arguments| target::hosts(&arguments, &source)).unwrap_or_default()
+        let source = &self.settings.target;
+        serde_json::from_slice(&self.arguments).map(|arguments| target::hosts(&arguments, source)).unwrap_or_default()
     }
 
     /// Whether a rule may have to look at the body that comes under this head.
