@@ -239,7 +239,7 @@ fn timeouts(f: &Fields<'_>) -> Timeouts {
     let idle = "For the next byte of a stream, or `off`; there is no limit on a whole stream.";
     let timeouts = Timeouts {
         connect: f.duration("connect", "For a connection.", 5 * SECOND, shortest..=MINUTE),
-        response: f.duration("response", "For the head of the answer to a tool call.", MINUTE, shortest..=HOUR),
+        response: f.duration("response", "For the head of the answer to a tool call.", 5 * MINUTE, shortest..=HOUR),
         idle: f.duration_or_off("idle", idle, Some(HOUR), SECOND..=DAY),
     };
     if timeouts.connect > timeouts.response {

@@ -4,10 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::{ACCEPT, CONTENT_TYPE, HOST};
+use http::{Request, StatusCode};
+
 use super::effects;
+use super::net::{Body, Fault};
 use super::shared::{Backend, Shared};
 use crate::health::{Attempt, CONFIRM_AFTER, ProbeTarget};
+use crate::rules::TransportFault;
 use crate::telemetry::events::Probed;
+
+/// How long the answer to a ping may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":"toolvane-ping","method":"ping"}"#;
 
 /// How often it is looked whether a probe is due.
 const TURN: Duration = Duration::from_millis(250);
@@ -57,7 +67,29 @@ async fn probe(shared: &Arc<Shared>, target: &ProbeTarget) {
 }
 
 async fn is_alive(shared: &Shared, backend: &Backend) -> bool {
-    let fault = backend.upstream.probe_connect().await.err().map(|fault| fault.kind);
+    let fault = attempt(backend).await.err().map(|fault| fault.kind);
     shared.telemetry.emit(Probed { backend: &backend.name, fault });
     fault.is_none()
+}
+
+/// A connect and, where configured, an MCP `ping`. Any answer but one of an edge without a backend says that it lives; that
+/// it wants a session or a credential says so too.
+async fn attempt(backend: &Backend) -> Result<(), Fault> {
+    backend.upstream.probe_connect().await?;
+    let Some(ping) = backend.config.mcp_ping.then(|| ping(backend)).flatten() else { return Ok(()) };
+    match backend.upstream.probe_request(ping, PATIENCE).await? {
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+            Err(Fault::upstream(TransportFault::Protocol, true, "the edge in front of the backend answers for it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn ping(backend: &Backend) -> Option<Request<Body>> {
+    let host = format!("{}:{}", backend.config.address_host(), backend.config.port());
+    let request = Request::post(backend.endpoint.as_deref().unwrap_or("/"))
+        .header(HOST, host)
+        .header(CONTENT_TYPE, "application/json")
+        .header(ACCEPT, "application/json, text/event-stream");
+    request.body(Body::full(PING)).ok()
 }

@@ -45,7 +45,11 @@ impl Visit {
         head_timeout: Option<Duration>,
     ) -> Result<Response<Body>, Fault> {
         let passage = Passage { policy: &self.backend.policy, conn: &self.conn, head_timeout };
-        self.backend.upstream.forward(request, passage).await
+        let response = self.backend.upstream.forward(request, passage).await?;
+        Ok(match self.backend.config.timeouts.idle {
+            Some(idle) => response.map(|body| body.idle_after(idle)),
+            None => response,
+        })
     }
 
     /// How long the head of an answer may take unless a tool says otherwise.

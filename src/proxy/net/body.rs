@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -12,6 +13,7 @@ use hyper::body::Incoming;
 
 use super::answer::Answer;
 use super::fault::{Fault, Side};
+use super::idle::Idle;
 use super::observe::{BodyObserver, Observed};
 
 use super::wire::Busy;
@@ -57,6 +59,12 @@ impl Body {
     #[must_use]
     pub fn observed<O: BodyObserver>(self, observer: O) -> Body {
         Body::stream(Observed::new(self, observer))
+    }
+
+    /// This body, broken off as timed out once nothing has come for `limit` while somebody waited.
+    #[must_use]
+    pub fn idle_after(self, limit: Duration) -> Body {
+        if self.is_end_stream() { self } else { Body::stream(Idle::new(self, limit)) }
     }
 
     /// This body, keeping `guard` alive until it is sent or dropped.

@@ -15,6 +15,7 @@ mod fault;
 mod forward;
 mod h1;
 mod h2;
+mod idle;
 mod limits;
 mod observe;
 mod own;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 
 use super::answer::{Call, Lease, answer};
 use super::body::Body;
@@ -98,6 +98,14 @@ impl Upstream {
     /// Why nobody could be reached; `sent` is false.
     pub async fn probe_connect(&self) -> Result<(), Fault> {
         self.dial().await.map(drop)
+    }
+
+    /// Sends a request of our own and gives the status of the answer, whose body is dropped (DESIGN 8, probes).
+    ///
+    /// # Errors
+    /// Why there is no answer within `limit`.
+    pub async fn probe_request(&self, request: Request<Body>, limit: Duration) -> Result<StatusCode, Fault> {
+        self.send(request, Some(limit)).await.map(|response| response.status())
     }
 
     /// Sends `request` and waits for the head of the answer, at most `head_timeout` beyond the last progress of the

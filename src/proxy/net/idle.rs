@@ -1,0 +1,82 @@
+//! The idle limit on answers: a stream may last for ever, but not without a byte (DESIGN 3).
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::Sleep;
+
+use super::body::Body;
+use super::fault::Fault;
+use crate::rules::TransportFault;
+
+/// `inner`, broken off as timed out once nothing has come for `limit` while somebody waited for it.
+pub(super) struct Idle {
+    inner: Body,
+    limit: Duration,
+    /// Armed while somebody waits.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Idle {
+    pub(super) fn new(inner: Body, limit: Duration) -> Idle {
+        Idle { inner, limit, timer: None }
+    }
+}
+
+impl HttpBody for Idle {
+    type Data = Bytes;
+    type Error = Fault;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        let this = self.get_mut();
+        if let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(cx) {
+            this.timer = None;
+            return Poll::Ready(frame);
+        }
+        let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(this.limit)));
+        timer.as_mut().poll(cx).map(|()| {
+            let detail = format!("nothing came for {:?} (timeouts.idle)", this.limit);
+            Some(Err(Fault::upstream(TransportFault::Timeout, true, detail)))
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Idle").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use http_body_util::channel::Channel;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_lasts_as_long_as_something_comes_and_no_longer() {
+        let (mut sender, body) = Channel::<Bytes, Fault>::new(1);
+        let mut idle = Body::stream(Idle::new(Body::stream(body), Duration::from_secs(60)));
+        for _ in 0..3 {
+            sender.send_data(Bytes::from_static(b"x")).await.unwrap();
+            tokio::time::advance(Duration::from_secs(59)).await;
+            assert_eq!(idle.frame().await.unwrap().unwrap().into_data().unwrap(), "x");
+        }
+        let fault = idle.frame().await.unwrap().unwrap_err();
+        assert_eq!(fault.kind, TransportFault::Timeout);
+    }
+}
