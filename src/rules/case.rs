@@ -302,7 +302,12 @@ mod tests {
                 Some("BACKEND_FAILED"),
                 Some("auth-expired"),
             ),
-            (mcp(Some(200), json, &ok[..40]), Some("TECHNICALLY_BROKEN"), Some("BACKEND_FAILED"), Some("bad-answer")),
+            (
+                mcp(Some(200), json, ok.get(..40).unwrap()),
+                Some("TECHNICALLY_BROKEN"),
+                Some("BACKEND_FAILED"),
+                Some("bad-answer"),
+            ),
             (
                 mcp(Some(200), "text/html", "<p>Sign in</p>"),
                 Some("TECHNICALLY_BROKEN"),
