@@ -246,3 +246,103 @@ fn take_fault(exchange: &mut Exchange, transport: RawTransport) -> Result<(), Ba
     exchange.fault = Some(Fault { kind, detail });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::rules::{Limits, load};
+
+    /// Classification, dispatch code and signature of a case by the bundled table.
+    fn decided(case: &Value) -> (Option<&'static str>, Option<&'static str>, Option<String>) {
+        let table = load(&[], Limits::default()).unwrap();
+        let case = read(&case.to_string(), Now::default()).unwrap();
+        let decision = case.decision(&table.judge(&case.exchange));
+        (
+            decision.classification.map(Classification::as_str),
+            decision.dispatch_code.map(crate::rules::DispatchCode::as_str),
+            decision.signature.map(|signature| signature.to_string()),
+        )
+    }
+
+    fn mcp(status: Option<u16>, content_type: &str, body: &str) -> Value {
+        json!({"id": 1, "server": "s", "tool": "t", "arguments": {}, "wire": "http-json",
+               "exchange": {"status": status, "headers": {"content-type": content_type}, "body": body}})
+    }
+
+    #[test]
+    fn answers_are_read_in_every_framing() {
+        let ok = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Error: 503"}]}}"#;
+        let bad = r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":[{"type":"text","text":"permission denied"}]}}"#;
+        let error =
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"x","data":{"code":"token_expired"}}}"#;
+        let log =
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"rate limit"}}"#;
+        let json = "application/json";
+        let events = "text/event-stream";
+        for (case, classification, code, signature) in [
+            (mcp(Some(200), json, ok), Some("WORKING"), None, None),
+            (mcp(Some(200), events, &format!("data: {log}\n\ndata: {ok}\n\n")), Some("WORKING"), None, None),
+            (
+                mcp(Some(200), events, &format!("data: {bad}\n\n")),
+                Some("USER_PERMISSION"),
+                Some("BACKEND_FAILED"),
+                Some("denied"),
+            ),
+            (
+                mcp(None, "", &format!("starting up\n{log}\n{bad}\n")),
+                Some("USER_PERMISSION"),
+                Some("BACKEND_FAILED"),
+                Some("denied"),
+            ),
+            (
+                mcp(Some(400), json, error),
+                Some("USER_SPECIFIC_TECHNICAL"),
+                Some("BACKEND_FAILED"),
+                Some("auth-expired"),
+            ),
+            (
+                mcp(Some(200), json, ok.get(..40).unwrap()),
+                Some("TECHNICALLY_BROKEN"),
+                Some("BACKEND_FAILED"),
+                Some("bad-answer"),
+            ),
+            (
+                mcp(Some(200), "text/html", "<p>Sign in</p>"),
+                Some("TECHNICALLY_BROKEN"),
+                Some("BACKEND_FAILED"),
+                Some("bad-answer"),
+            ),
+            (
+                mcp(Some(502), "text/html", "<p>Bad Gateway</p>"),
+                Some("INTERMITTENT"),
+                Some("BACKEND_UNREACHABLE"),
+                Some("http-502"),
+            ),
+            (mcp(Some(202), "", ""), Some("TECHNICALLY_BROKEN"), Some("BACKEND_FAILED"), Some("bad-answer")),
+        ] {
+            let expected = (classification, code, signature.map(str::to_owned));
+            assert_eq!(decided(&case), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_fault_counts_only_where_no_answer_came_before_it() {
+        let ok = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
+        let mut case = mcp(Some(200), "text/event-stream", &format!("data: {ok}\n\n"));
+        case["transport"] = json!({"kind": "reset_mid_body", "detail": "reset"});
+        assert_eq!(decided(&case).0, Some("WORKING"));
+        case["exchange"]["body"] = json!(": ping\n\n");
+        assert_eq!(
+            decided(&case),
+            (Some("INTERMITTENT"), Some("BACKEND_UNREACHABLE"), Some("body-truncated".to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_cancelled_call_is_nobodys_fault() {
+        let case = json!({"id": 1, "service": "s", "transport": {"kind": "client_cancelled", "detail": "x"}});
+        assert_eq!(decided(&case), (None, None, None));
+    }
+}

@@ -26,11 +26,9 @@ pub(crate) fn kind(then: &Then) -> Kind {
 pub(crate) fn dispatch_code(exchange: &Exchange) -> DispatchCode {
     let edge = matches!(exchange.status, Some(502..=504)) && exchange.answer == Answer::None;
     let own_503 = exchange.status == Some(503) && exchange.kind == BackendKind::Http && exchange.json.is_some();
-    if exchange.fault.is_some() || (edge && !own_503) {
-        DispatchCode::BackendUnreachable
-    } else {
-        DispatchCode::BackendFailed
-    }
+    // What came, but is no valid answer, was sent by something that is there.
+    let unreachable = exchange.fault.as_ref().is_some_and(|fault| fault.kind != TransportFault::Protocol);
+    if unreachable || (edge && !own_503) { DispatchCode::BackendUnreachable } else { DispatchCode::BackendFailed }
 }
 
 /// What the outcome counts towards in the evidence judge (DESIGN 7).
@@ -61,7 +59,9 @@ pub(crate) fn disproves(then: &Then, exchange: &Exchange) -> Disproves {
     if then.classification == C::Working {
         return Disproves::TransportAndServerError;
     }
-    if exchange.fault.is_some() || dispatch_code(exchange) == DispatchCode::BackendUnreachable {
+    let answered =
+        exchange.fault.as_ref().is_none_or(|f| f.kind == TransportFault::Protocol && exchange.status.is_some());
+    if !answered || dispatch_code(exchange) == DispatchCode::BackendUnreachable {
         return Disproves::Nothing;
     }
     let broken = matches!(then.classification, C::TechnicallyBroken | C::Intermittent);

@@ -111,6 +111,7 @@ fn an_mcp_answer_that_never_came_is_no_success() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of data")]
 fn outcomes_count_and_disprove_as_the_table_says() {
     use {Disproves as P, Evidence as E};
     let edge = |status| Exchange { status: Some(status), ..Exchange::default() };
