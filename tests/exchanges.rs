@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use support::{Backend, Proxy, Raw, Setup, within};
-use toolvane::proxy::net::Limits;
+use toolvane::proxy::net::{ForwardPolicy, Limits};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -132,6 +132,19 @@ async fn an_accepted_upgrade_carries_opaque_bytes_both_ways() {
     upstream.send("last").await;
     drop(upstream);
     assert_eq!(client.read_rest().await, "last");
+}
+
+#[tokio::test]
+async fn an_upgraded_connection_that_carries_nothing_is_closed() {
+    let policy = ForwardPolicy { tunnel_idle: Duration::from_millis(20), ..ForwardPolicy::default() };
+    let (_proxy, backend, mut client) = stage(Setup { policy, ..Setup::default() }).await;
+    client.send("GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n").await;
+    let mut upstream = backend.accept().await;
+    upstream.read_head().await;
+    upstream.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n").await;
+    client.read_head().await;
+    assert_eq!(client.read_rest().await, "");
+    assert_eq!(upstream.read_rest().await, "");
 }
 
 #[tokio::test]
@@ -281,6 +294,19 @@ async fn a_silent_backend_is_a_timeout_and_its_connection_is_closed() {
     let head = client.read_head().await;
     assert!(head.starts_with("HTTP/1.1 504 "), "{head}");
     assert_eq!(client.read_until(":").await, "Upstream sent=true timeout:");
+    assert_eq!(upstream.read_rest().await, "");
+}
+
+#[tokio::test]
+async fn a_dispatcher_that_stops_sending_its_body_is_no_fault_of_the_backend() {
+    let setup = Setup { head_timeout: Some(Duration::from_millis(20)), ..Setup::default() };
+    let (_proxy, backend, mut client) = stage(setup).await;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello").await;
+    let mut upstream = backend.accept().await;
+    upstream.read_head().await;
+    upstream.read_n(5).await;
+    client.read_head().await;
+    assert_eq!(client.read_until(":").await, "Downstream sent=true timeout:");
     assert_eq!(upstream.read_rest().await, "");
 }
 

@@ -4,6 +4,7 @@
 mod support;
 
 use support::{Backend, Proxy, Raw, Setup};
+use toolvane::proxy::net::{ForwardPolicy, HostPolicy};
 
 /// A proxy before a fresh backend, a client connection, and nothing else.
 async fn stage(setup: Setup) -> (Proxy, Backend, Raw) {
@@ -168,6 +169,33 @@ async fn heads_reach_the_backend_without_what_belongs_to_the_connection() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn this_hop_is_named_only_where_the_configuration_says_so() {
+    let policy = ForwardPolicy {
+        host: HostPolicy::Rewrite,
+        via: true,
+        x_forwarded: true,
+        forwarded: true,
+        ..ForwardPolicy::default()
+    };
+    let (_proxy, backend, mut client) = stage(Setup { policy, ..Setup::default() }).await;
+    client.send("GET / HTTP/1.1\r\nHost: tools.local\r\nX-Forwarded-For: 10.0.0.1\r\n\r\n").await;
+    let mut upstream = backend.accept().await;
+    let head = upstream.read_head().await.to_lowercase();
+    for line in [
+        &format!("host: {}", backend.address),
+        "via: 1.1 toolvane",
+        "x-forwarded-for: 10.0.0.1, 127.0.0.1",
+        "x-forwarded-host: tools.local",
+        "x-forwarded-proto: http",
+        "forwarded: for=127.0.0.1;host=\"tools.local\";proto=http",
+    ] {
+        assert!(head.contains(&format!("\r\n{line}\r\n")), "{line} in {head}");
+    }
+    upstream.send("HTTP/1.1 204 No Content\r\nVia: 1.1 inner\r\n\r\n").await;
+    assert!(client.read_head().await.contains("Via: 1.1 inner, 1.1 toolvane\r\n"));
 }
 
 #[tokio::test]

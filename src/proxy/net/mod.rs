@@ -3,6 +3,15 @@
 //! It knows HTTP and sockets and nothing of tools, rules or health. [`serve`] hands every request to one service and
 //! sends what it answers; [`Upstream::forward`] carries a request to the backend and brings the answer back as a stream.
 //! Nothing here holds a body to read it: [`Observed`] reads along, [`collect`] holds a bounded prefix when it is asked to.
+//!
+//! What hyper does for us, and where it sets the limit:
+//! - Framing is hyper's. A request with `Transfer-Encoding` and `Content-Length` goes on by its coding alone, without the
+//!   length, as RFC 9112, 6.3 demands; hyper drops the length before we see it, so it cannot be refused.
+//! - Interim answers other than `100 Continue` end here: hyper's server cannot send them.
+//! - Trailers pass towards an HTTP/1.1 peer only if `Trailer` names them, and to a dispatcher only if it said
+//!   `TE: trailers` (RFC 9110, 6.5.1).
+//! - A 304 goes on without `Content-Length`.
+//! - `Expect: 100-continue` ends here when the backend speaks HTTP/2: hyper's client does not tell of its 100.
 
 mod answer;
 mod body;
