@@ -142,8 +142,7 @@ async fn answered(visit: &Visit, response: Response<Body>, guard: Guard, shape: 
         Err(fault) => failed(visit, guard, &fault, shape),
         Ok(Collected::TooLarge(body)) => visit.observed(Response::from_parts(parts, body), guard.release(), path),
         Ok(Collected::Whole(bytes, trailers)) => {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            let judged = guard.judge(|| Reading::of_mcp_body(&head, &bytes, text.clone())).pop();
+            let judged = guard.judge(|| Reading::of_mcp_body(&head, &bytes)).pop();
             match judged.filter(|(_, judged)| judged.wants_result()) {
                 Some((_, judged)) => {
                     let words = judged.failed_words();

@@ -13,8 +13,8 @@ use super::reading::Reading;
 use super::shared::{Backend, Shared};
 use super::streams::StreamHandle;
 use super::ticket::Judged;
-use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskEnd, TaskStatus, Trouble};
-use crate::mcp::{Excerpt, Format, reply};
+use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskStatus, Trouble};
+use crate::mcp::{Format, reply};
 use crate::rules::TransportFault;
 
 /// What is known of an exchange when its answer's head has arrived.
@@ -76,12 +76,14 @@ impl Observer {
 
     fn see(&mut self, seen: Seen) {
         match seen {
-            Seen::Answer(answer) => self.answer(&answer),
+            Seen::Answer(answer) => self.answer(*answer),
             Seen::EventId(_) => self.has_event_id = true,
             Seen::Endpoint(url) => self.endpoint(&url),
             Seen::Notification(notification) => {
-                if let Some(task) = &notification.task {
-                    self.task_state(task, &Excerpt::default());
+                if let Some(call) = notification.task.as_ref().and_then(|task| self.task_over(task))
+                    && let Some(end) = notification.task.and_then(|task| task.end)
+                {
+                    call.judge(Reading::of_task_end(&self.head, end));
                 }
             }
             Seen::Trouble(trouble) => self.trouble(&trouble),
@@ -89,23 +91,29 @@ impl Observer {
         }
     }
 
-    fn answer(&mut self, answer: &Answer) {
-        if let Kind::Result(outcome) = &answer.kind {
-            if outcome.tools_list_changed {
-                self.place.backend.announces_tools.store(true, Ordering::Relaxed);
+    fn answer(&mut self, answer: Answer) {
+        let own = self.call_for(&answer);
+        let Kind::Result(outcome) = &answer.kind else {
+            if let Some(call) = own {
+                call.judge(Reading::of_answer(&self.head, answer));
             }
-            if let Some(task) = outcome.task.as_ref().filter(|task| !task.created) {
-                self.task_state(task, &answer.text);
-            }
+            return;
+        };
+        if outcome.tools_list_changed {
+            self.place.backend.announces_tools.store(true, Ordering::Relaxed);
         }
-        let Some(call) = self.call_for(answer) else { return };
-        match &answer.kind {
-            Kind::Result(outcome) => match &outcome.task {
-                Some(task) if task.created => self.place.shared.tasks.started(&self.place.backend.name, &task.id, call),
-                _ if outcome.result_type == ResultType::InputRequired => call.neutral(),
-                _ => drop(call.judge(Reading::of_answer(&self.head, answer))),
-            },
-            Kind::Error(_) => drop(call.judge(Reading::of_answer(&self.head, answer))),
+        match (own, &outcome.task) {
+            (Some(call), Some(task)) if task.created => {
+                self.place.shared.tasks.started(&self.place.backend.name, &task.id, call);
+            }
+            (Some(call), _) if outcome.result_type == ResultType::InputRequired => call.neutral(),
+            (Some(call), _) => drop(call.judge(Reading::of_answer(&self.head, answer))),
+            (None, Some(task)) => {
+                if let Some(call) = self.task_over(task) {
+                    call.judge(Reading::of_answer(&self.head, answer));
+                }
+            }
+            (None, None) => {}
         }
     }
 
@@ -131,27 +139,19 @@ impl Observer {
         }
     }
 
-    /// A task tells its state. Its call is judged once its end is known, and stays with the task until then.
-    fn task_state(&self, task: &Task, text: &Excerpt) {
-        let (name, tasks) = (&self.place.backend.name, &self.place.shared.tasks);
-        match &task.end {
-            Some(TaskEnd::Result { is_error }) => {
-                if let Some(call) = tasks.over(name, &task.id) {
-                    call.judge(Reading::of_task_result(&self.head, *is_error, text));
-                }
-            }
-            Some(TaskEnd::Error(error)) => {
-                if let Some(call) = tasks.over(name, &task.id) {
-                    call.judge(Reading::of_error(&self.head, error));
-                }
-            }
-            None if task.status == TaskStatus::Cancelled => {
-                if let Some(call) = tasks.over(name, &task.id) {
-                    call.neutral();
-                }
-            }
-            None => {}
+    /// The call behind a task that tells of its end. A task that was cancelled says nothing about its tool; any other stays
+    /// where it is until its end is known.
+    fn task_over(&self, task: &Task) -> Option<Arc<Waiting>> {
+        let over = || self.place.shared.tasks.over(&self.place.backend.name, &task.id);
+        if task.end.is_some() {
+            return over();
         }
+        if task.status == TaskStatus::Cancelled
+            && let Some(call) = over()
+        {
+            call.neutral();
+        }
+        None
     }
 
     fn endpoint(&mut self, url: &str) {
@@ -165,7 +165,7 @@ impl Observer {
     /// nor an event that means nothing is one.
     fn trouble(&mut self, trouble: &Trouble) {
         if self.head.format != Format::EventStream && self.head.status != StatusCode::ACCEPTED {
-            self.judge_rest(|head| Reading::of_body(head, &trouble.text));
+            self.judge_rest(|head| Reading::of_trouble(head, trouble.clone()));
         }
     }
 

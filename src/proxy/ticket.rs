@@ -14,7 +14,7 @@ use crate::clock::Now;
 use crate::config::ToolSettings;
 use crate::health::{Call, Caller, Permit, ToolRef, View};
 use crate::rules::target;
-use crate::rules::{self, Exchange, Finding, Kind, Verdict};
+use crate::rules::{Exchange, Finding, Kind, Verdict};
 use crate::telemetry::events::CallEnded;
 use crate::telemetry::{InFlight, Outcome, ToolMetrics};
 
@@ -148,26 +148,22 @@ impl Ticket {
     }
 
     fn exchange(&self, reading: Reading, caller: &Caller, at: &ToolRef, now: Now) -> Exchange {
-        // Only a failure asks for what costs something to find out.
-        let failed = !matches!(reading.answer, rules::Answer::Result { is_error: false, .. });
-        Exchange {
+        let mut exchange = Exchange {
             backend: Arc::clone(&at.backend),
             tool: Arc::clone(&at.tool),
             kind: self.backend.kind(),
             now,
-            fault: reading.fault,
-            cancelled: false,
-            status: reading.status,
-            headers: reading.headers,
-            answer: reading.answer,
-            text: reading.text,
-            json: reading.json,
             credentialed: caller.credential.is_some(),
-            targets: if failed { self.targets() } else { Vec::new() },
             backend_host: Some(Arc::clone(&self.backend.host)),
-            listed: failed && self.shared.lists.lists(&at.backend, caller, &at.tool),
             session_tool: self.settings.policy.session_tool,
+            ..Exchange::default()
+        };
+        reading.fill(&mut exchange);
+        if !exchange.succeeded() {
+            exchange.targets = self.targets();
+            exchange.listed = self.shared.lists.lists(&at.backend, caller, &at.tool);
         }
+        exchange
     }
 }
 
