@@ -87,7 +87,10 @@ async fn a_gibibyte_passes_over_http2_in_constant_memory() {
     let backend = Backend::start().await;
     let proxy = Proxy::start(backend.address, Setup { http: HttpVersion::Two, ..Setup::default() }).await;
     let stream = TcpStream::connect(proxy.address).await.unwrap();
-    let (sender, connection) = h2::client::handshake(stream).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size(1 << 20).initial_connection_window_size(1 << 20);
+    let (sender, connection) = builder.handshake::<_, Bytes>(stream).await.unwrap();
     tokio::spawn(connection);
     let mut sender = sender.ready().await.unwrap();
     let (answer, _) = sender.send_request(http::Request::get("http://a/").body(()).unwrap(), true).unwrap();
