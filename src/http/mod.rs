@@ -5,4 +5,3 @@ pub mod forwarded;
 pub mod hop;
 pub mod media;
 pub mod problem;
-pub mod route;
