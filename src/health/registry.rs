@@ -239,7 +239,7 @@ impl Registry {
 
 /// A map with room to spare from the start. The map grows only when inserting finds no near place, so that a small one runs
 /// nearly full, and a look-up that finds nothing, as most do, then walks far: with 2,000 documents this made a cascade read
-/// twenty times slower. At the default bound the empty table takes about 2 MB.
+/// ten times slower. At the default bound the empty table takes about 2 MB.
 fn roomy(documents_max: usize) -> Slots {
     const LARGEST: usize = 1 << 18;
     Slots::with_capacity_and_hasher(
