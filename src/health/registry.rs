@@ -60,7 +60,7 @@ impl Registry {
     /// An empty registry, in which everything is OK.
     pub fn new(tuning: Tuning, backing: Arc<dyn Backing>) -> Registry {
         Registry {
-            slots: Slots::default(),
+            slots: roomy(tuning.documents_max),
             unwell: Unwell::default(),
             tuning,
             backing,
@@ -235,6 +235,17 @@ impl Registry {
     pub fn unwell(&self) -> usize {
         self.unwell.total()
     }
+}
+
+/// A map with room to spare from the start. The map grows only when inserting finds no near place, so that a small one runs
+/// nearly full, and a look-up that finds nothing, as most do, then walks far: with 2,000 documents this made a cascade read
+/// ten times slower. At the default bound the empty table takes about 2 MB.
+fn roomy(documents_max: usize) -> Slots {
+    const LARGEST: usize = 1 << 18;
+    Slots::with_capacity_and_hasher(
+        documents_max.saturating_mul(2).min(LARGEST),
+        foldhash::fast::RandomState::default(),
+    )
 }
 
 impl Inner {

@@ -345,7 +345,7 @@ fn check_reload(run: &Run) -> Result<(), TestCaseError> {
     for document in run.world.documents() {
         let text = serde_json::to_string(&document).unwrap();
         prop_assert!(!text.contains("RETESTING"), "I1");
-        let registry = Registry::new(Tuning::default(), Arc::new(MemoryOnly));
+        let registry = Registry::new(Tuning { documents_max: 10, ..Tuning::default() }, Arc::new(MemoryOnly));
         registry.load(serde_json::from_str(&text).unwrap(), now);
         let loaded = registry.document(&document.key, now).unwrap();
         prop_assert_eq!(&loaded.history, &document.history);
@@ -362,7 +362,7 @@ proptest! {
 
     #[test]
     fn every_step_of_a_random_history_keeps_the_invariants(steps in steps(60)) {
-        let mut run = Run::new(Tuning::default());
+        let mut run = Run::new(Tuning { documents_max: 200, ..Tuning::default() });
         for step in &steps {
             let before = by_key(run.world.documents());
             let done = run.go(step);
@@ -376,8 +376,8 @@ proptest! {
     /// I19
     #[test]
     fn steps_of_the_wall_clock_change_no_decision(steps in steps(60)) {
-        let mut stepped = Run::new(Tuning::default());
-        let mut steady = Run::new(Tuning::default());
+        let mut stepped = Run::new(Tuning { documents_max: 200, ..Tuning::default() });
+        let mut steady = Run::new(Tuning { documents_max: 200, ..Tuning::default() });
         for step in &steps {
             stepped.go(step);
             if let Step::SetWall { .. } = step {
@@ -392,7 +392,7 @@ proptest! {
     /// I3
     #[test]
     fn one_transport_fault_among_anything_harmless_is_no_outage(steps in steps(40), at in 0..40_usize) {
-        let mut run = Run::new(Tuning::default());
+        let mut run = Run::new(Tuning { documents_max: 200, ..Tuning::default() });
         for (number, step) in steps.iter().enumerate() {
             let harmless = match step {
                 Step::Go { user, tool, outcome } => {
@@ -414,7 +414,7 @@ proptest! {
     /// I10
     #[test]
     fn documents_that_hold_only_cooldowns_are_never_seen(steps in steps(60)) {
-        let mut run = Run::new(Tuning::default());
+        let mut run = Run::new(Tuning { documents_max: 200, ..Tuning::default() });
         for step in &steps {
             if let Step::Go { user, tool: name, .. } = step {
                 run.go(&Step::Go { user: *user, tool: *name, outcome: Outcome::Forbidden });
@@ -429,7 +429,7 @@ proptest! {
     /// I12
     #[test]
     fn no_entry_has_two_trials_at_once_and_every_permit_comes_back(steps in steps(60)) {
-        let mut run = Run::new(Tuning::default());
+        let mut run = Run::new(Tuning { documents_max: 200, ..Tuning::default() });
         for step in &steps {
             run.go(step);
             let lease = Duration::from_secs(30);

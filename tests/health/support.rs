@@ -158,7 +158,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> World {
-        World::with(Tuning::default())
+        World::with(Tuning { documents_max: 500, ..Tuning::default() })
     }
 
     pub(crate) fn with(tuning: Tuning) -> World {
