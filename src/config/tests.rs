@@ -165,7 +165,7 @@ fn a_later_pattern_overrides_an_earlier_one_key_by_key() {
     );
     let other = config.tools.settings("demo", "other");
     assert_eq!((other.policy.mode, other.policy.slow_call), (Mode::Observe, Some(Duration::from_secs(9))));
-    assert_eq!(other.timeout, Duration::from_secs(60));
+    assert_eq!(other.timeout, Duration::from_secs(300));
     assert_eq!(other.policy.trial_lease, Duration::from_secs(30));
     let search = config.tools.settings("demo", "jira_search");
     assert_eq!((search.policy.mode, search.policy.slow_call), (Mode::Enforce, None));

@@ -227,7 +227,7 @@ impl Entry {
     }
 
     /// What readers see; `None` for OK.
-    pub(super) fn shown(&self, key: &Key) -> Option<Shown> {
+    pub(super) fn shown(&self, key: &Key, failed_at: Option<Tick>) -> Option<Shown> {
         if self.status == Status::Ok {
             return None;
         }
@@ -237,6 +237,7 @@ impl Entry {
             key: key.clone(),
             status: self.status,
             since: self.since,
+            failed_at,
             expected_recovery: self.expected_recovery,
             next_trial: self.next_trial,
             classification: self.classification,

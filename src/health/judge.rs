@@ -89,13 +89,23 @@ struct Bucket {
 pub(super) struct Window {
     slots: u32,
     last_failure: Option<Tick>,
+    /// When the last call failed or was throttled; a success does not take it back.
+    failed_at: Option<Tick>,
     ring: VecDeque<Past>,
     buckets: [Bucket; BUCKETS],
 }
 
 impl Window {
+    /// When the last call failed or was throttled, if one did.
+    pub(super) fn failed_at(&self) -> Option<Tick> {
+        self.failed_at
+    }
+
     /// Takes in one outcome.
     pub(super) fn add(&mut self, sample: Sample, now: Tick) {
+        if sample.count != Count::Success {
+            self.failed_at = Some(now);
+        }
         self.count_slot(sample.count, now);
         self.count_minute(sample, now);
         if sample.count != Count::Throttled {

@@ -95,7 +95,8 @@ impl Slot {
 
     /// Shows readers what the entry has become. Called with the lock held, after every change.
     pub(super) fn publish(&self, inner: &Inner, unwell: &Unwell) {
-        let shown = inner.entry.as_ref().and_then(|entry| entry.shown(&self.key)).filter(|_| !inner.gone);
+        let failed_at = inner.evidence.window.failed_at();
+        let shown = inner.entry.as_ref().and_then(|entry| entry.shown(&self.key, failed_at)).filter(|_| !inner.gone);
         let was = self.is_unwell();
         let is = shown.is_some();
         self.shown.store(shown.map(Arc::new));

@@ -17,6 +17,8 @@ pub struct View {
     pub retesting: bool,
     /// Since when the status stands; `None` for OK.
     pub since: Option<Wall>,
+    /// When a call failed last; `None` for OK, and where that was before a restart.
+    pub failed_at: Option<Wall>,
     /// When somebody estimated the tool to be back; `None` when nobody did.
     pub expected_recovery_at: Option<Wall>,
     /// From when a trial is allowed (for a caller who waits for another's trial: when that lease ends); DOWN only.
@@ -31,6 +33,7 @@ impl View {
         status: Status::Ok,
         retesting: false,
         since: None,
+        failed_at: None,
         expected_recovery_at: None,
         next_trial_at: None,
         entry: None,
@@ -42,6 +45,7 @@ impl View {
             status: shown.status,
             retesting: shown.due(now.tick),
             since: Some(shown.since.wall),
+            failed_at: shown.failed_at.map(|at| now.wall_at(at)),
             expected_recovery_at: shown.expected_recovery.map(|at| wall_of(at, now)),
             next_trial_at: down.then(|| wall_of(shown.next_trial, now)),
             entry: Some(shown),
@@ -68,6 +72,8 @@ pub struct Shown {
     pub status: Status,
     /// When it was set.
     pub since: Now,
+    /// When a call failed last, as far as memory knows.
+    pub failed_at: Option<Tick>,
     /// When somebody estimated it to be back.
     pub expected_recovery: Option<Now>,
     /// From when a trial is allowed; meaningful for DOWN only.

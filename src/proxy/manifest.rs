@@ -30,7 +30,10 @@ pub(super) fn words(view: &View) -> Option<String> {
     let since = view.since.map(|at| at.hour_minute()).unwrap_or_default();
     match view.status {
         Status::Ok => None,
-        Status::Degraded => Some(format!(" [intermittent: last failure at {since} UTC, retry tolerated]")),
+        Status::Degraded => {
+            let last = view.failed_at.map(|at| at.hour_minute()).unwrap_or(since);
+            Some(format!(" [intermittent: last failure at {last} UTC, retry tolerated]"))
+        }
         Status::Down if view.retesting => None,
         Status::Down => Some(match view.expected_recovery_at {
             Some(at) => format!(" [currently unavailable: expected back at {} UTC]", at.hour_minute()),
@@ -176,5 +179,98 @@ fn whose(backend: &Arc<str>, caller: &Caller) -> Whose {
         project: Arc::clone(&caller.project),
         user: caller.user.clone(),
         credential: caller.credential,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Tick, Wall};
+
+    const NOW: Now = Now { tick: Tick(0), wall: Wall(1_772_460_120_000) };
+
+    fn view(status: Status, change: impl FnOnce(&mut View)) -> View {
+        let mut view = View { status, since: Some(NOW.wall), ..View::OK };
+        change(&mut view);
+        view
+    }
+
+    #[test]
+    fn what_stands_beside_a_tool_is_stable_within_a_minute_and_nothing_if_it_can_be_called() {
+        let later = Wall(NOW.wall.0 + 1_680_000);
+        let table = [
+            (View::OK, None),
+            (view(Status::Down, |view| view.retesting = true), None),
+            (view(Status::Down, |_| {}), Some(" [unavailable since 14:02 UTC]")),
+            (
+                view(Status::Down, |view| view.expected_recovery_at = Some(later)),
+                Some(" [currently unavailable: expected back at 14:30 UTC]"),
+            ),
+            (view(Status::Degraded, |_| {}), Some(" [intermittent: last failure at 14:02 UTC, retry tolerated]")),
+            (
+                view(Status::Degraded, |view| view.failed_at = Some(later)),
+                Some(" [intermittent: last failure at 14:30 UTC, retry tolerated]"),
+            ),
+        ];
+        for (view, expected) in table {
+            assert_eq!(words(&view).as_deref(), expected, "{view:?}");
+        }
+    }
+
+    const LIST: &[u8] =
+        br#"{"jsonrpc":"2.0","id":1,"result":{"ttlMs":60000,"tools":[{"name":"a","description":"A"},{"name":"b"}]}}"#;
+
+    #[test]
+    fn a_list_in_which_all_is_well_keeps_its_bytes() {
+        for how in [Annotate::Off, Annotate::Description, Annotate::Meta, Annotate::Both] {
+            assert!(matches!(annotate(LIST, Format::Json, how, NOW, |_| View::OK), Cow::Borrowed(LIST)));
+        }
+    }
+
+    #[test]
+    fn the_time_to_live_is_lowered_to_the_next_trial() {
+        let down = |_: &str| view(Status::Down, |view| view.next_trial_at = Some(Wall(NOW.wall.0 + 5_000)));
+        let list = annotate(LIST, Format::Json, Annotate::Description, NOW, down).into_owned();
+        let list: serde_json::Value = serde_json::from_slice(&list).unwrap();
+        assert_eq!(list["result"]["ttlMs"], 5_000);
+        assert_eq!(list["result"]["tools"][0]["description"], "A [unavailable since 14:02 UTC]");
+    }
+
+    fn caller(user: &str, session: Option<&str>) -> Caller {
+        Caller {
+            session: session.map(Arc::from),
+            user: Some(user.into()),
+            project: "p".into(),
+            tenant: "t".into(),
+            roles: Vec::new(),
+            credential: None,
+        }
+    }
+
+    fn page(names: &[&str]) -> Page {
+        let tools = names.iter().map(|name| format!("{{\"name\":\"{name}\"}}")).collect::<Vec<_>>().join(",");
+        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{{\"tools\":[{tools}]}}}}");
+        list::page(body.as_bytes(), Format::Json).unwrap()
+    }
+
+    #[test]
+    fn a_copy_is_given_back_to_whom_it_was_given_under_the_id_of_the_new_request() {
+        let (lists, backend) = (LastGood::new(), Arc::from("demo"));
+        lists.keep(&backend, &caller("alice", None), (None, page(&["a"])), |_| false);
+        let copy = lists.page(&backend, &caller("alice", None), None, "\"x\"").unwrap();
+        assert!(String::from_utf8(copy).unwrap().contains("\"id\":\"x\""));
+        assert_eq!(lists.page(&backend, &caller("bob", None), None, "1"), None);
+        assert!(lists.lists(&backend, &caller("alice", None), "a"));
+        assert!(!lists.lists(&backend, &caller("bob", None), "a"));
+    }
+
+    #[test]
+    fn a_session_tool_is_remembered_for_its_session_when_a_later_list_lacks_it() {
+        let (lists, backend) = (LastGood::new(), Arc::from("demo"));
+        let is_session_tool = |tool: &str| tool.starts_with("client_");
+        lists.keep(&backend, &caller("alice", Some("s1")), (None, page(&["client_read"])), is_session_tool);
+        lists.keep(&backend, &caller("alice", Some("s2")), (None, page(&["a"])), is_session_tool);
+        assert!(lists.lists(&backend, &caller("alice", Some("s1")), "client_read"));
+        assert!(!lists.lists(&backend, &caller("alice", Some("s2")), "client_read"));
     }
 }
