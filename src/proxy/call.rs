@@ -13,8 +13,8 @@ use super::reading::Reading;
 use super::ticket::Judged;
 use super::visit::{Visit, gateway_error, head_of, whole};
 use crate::http::accept;
-use crate::mcp::reply;
 use crate::mcp::request::{Message, Request};
+use crate::mcp::{Format, reply};
 
 /// Bytes of an answer that are held where a rule may want it in the result shape.
 const HELD_FAILURE: usize = 64 * 1024;
@@ -38,7 +38,10 @@ pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, to
     let path = held.path();
     accept::ask_identity(&mut held.parts.headers);
     match visit.forward(held.into_request(), Some(wanted.settings.timeout)).await {
-        Ok(response) => answered(&visit, response, guard, &shape, &path).await,
+        Ok(response) => {
+            let call = Answered { visit: &visit, wanted: &wanted, shape: &shape, path: &path };
+            answered(call, response, guard).await
+        }
         Err(fault) => failed(&visit, guard, &fault, &shape),
     }
 }
@@ -86,6 +89,14 @@ fn batch_failed(members: &[Message<'_>], guard: Guard, fault: &Fault) -> Respons
     answer::json(StatusCode::OK, body, Reason::Unreachable)
 }
 
+/// A call whose answer has begun.
+struct Answered<'a> {
+    visit: &'a Visit,
+    wanted: &'a Wanted,
+    shape: &'a Shape,
+    path: &'a str,
+}
+
 /// How an answer of ours to this call must look.
 struct Shape {
     id: Box<str>,
@@ -129,11 +140,13 @@ fn failed(visit: &Visit, guard: Guard, fault: &Fault, shape: &Shape) -> Response
     }
 }
 
-async fn answered(visit: &Visit, response: Response<Body>, guard: Guard, shape: &Shape, path: &str) -> Response<Body> {
+async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) -> Response<Body> {
+    let Answered { visit, wanted, shape, path } = call;
     let may_be_reshaped = response.status().is_server_error() || response.status() == StatusCode::TOO_MANY_REQUESTS;
+    let may_have_left = wanted.settings.policy.session_tool && head_of(&response).format == Format::Json;
     let reshapes =
         || visit.shared.rules.load().table(&visit.caller).rules().iter().any(|rule| rule.then.answer_as_result);
-    if !(may_be_reshaped && reshapes()) {
+    if !(may_have_left || may_be_reshaped && reshapes()) {
         return visit.observed(response, guard.release(), path);
     }
     let head = head_of(&response);
@@ -143,10 +156,10 @@ async fn answered(visit: &Visit, response: Response<Body>, guard: Guard, shape: 
         Ok(Collected::TooLarge(body)) => visit.observed(Response::from_parts(parts, body), guard.release(), path),
         Ok(Collected::Whole(bytes, trailers)) => {
             let judged = guard.judge(|| Reading::of_mcp_body(&head, &bytes)).pop();
-            match judged.filter(|(_, judged)| judged.wants_result()) {
+            match judged.filter(|(_, judged)| judged.provider_left() || judged.wants_result()) {
                 Some((_, judged)) => {
-                    let words = judged.failed_words();
-                    own_answer(visit, shape, &words, &judged.facts, Reason::Result)
+                    let reason = if judged.provider_left() { Reason::Down } else { Reason::Result };
+                    own_answer(visit, shape, &judged.failed_words(), &judged.facts, reason)
                 }
                 None => Response::from_parts(parts, whole(bytes, trailers)),
             }

@@ -26,13 +26,20 @@ const SHARDS: usize = 16;
 pub(super) struct Waiting {
     /// The id of the request, as a raw JSON token.
     pub(super) id: Box<str>,
+    /// Whether the session itself provides the tool: then "unknown tool" may mean that its provider has left.
+    pub(super) is_session_tool: bool,
     since: Tick,
     ticket: Mutex<Option<Ticket>>,
 }
 
 impl Waiting {
     pub(super) fn new(id: &str, ticket: Ticket) -> Arc<Waiting> {
-        Arc::new(Waiting { id: id.into(), since: ticket.started().tick, ticket: Mutex::new(Some(ticket)) })
+        Arc::new(Waiting {
+            id: id.into(),
+            is_session_tool: ticket.is_session_tool(),
+            since: ticket.started().tick,
+            ticket: Mutex::new(Some(ticket)),
+        })
     }
 
     /// Judges the call, unless it has been already.

@@ -58,6 +58,10 @@ pub(super) struct Observer {
     stream: Option<StreamHandle>,
     reader: Option<Reader>,
     has_event_id: bool,
+    /// An event of ours in place of one that was read last.
+    instead: Option<Vec<u8>>,
+    /// What goes out in place of the chunk that was read last.
+    replacement: Option<Bytes>,
     /// The path of the request, which a relative endpoint starts from.
     path: Box<str>,
 }
@@ -71,7 +75,17 @@ impl Observer {
         path: &str,
     ) -> Observer {
         let reader = Some(Reader::new(head.format, place.shared.config.limits.failure_text));
-        Observer { place, head, expected, stream, reader, has_event_id: false, path: path.into() }
+        Observer {
+            place,
+            head,
+            expected,
+            stream,
+            reader,
+            has_event_id: false,
+            instead: None,
+            replacement: None,
+            path: path.into(),
+        }
     }
 
     fn see(&mut self, seen: Seen) {
@@ -95,7 +109,7 @@ impl Observer {
         let own = self.call_for(&answer);
         let Kind::Result(outcome) = &answer.kind else {
             if let Some(call) = own {
-                call.judge(Reading::of_answer(&self.head, answer));
+                self.judge(&call, answer);
             }
             return;
         };
@@ -107,13 +121,23 @@ impl Observer {
                 self.place.shared.tasks.started(&self.place.backend.name, &task.id, call);
             }
             (Some(call), _) if outcome.result_type == ResultType::InputRequired => call.neutral(),
-            (Some(call), _) => drop(call.judge(Reading::of_answer(&self.head, answer))),
+            (Some(call), _) => self.judge(&call, answer),
             (None, Some(task)) => {
                 if let Some(call) = self.task_over(task) {
                     call.judge(Reading::of_answer(&self.head, answer));
                 }
             }
             (None, None) => {}
+        }
+    }
+
+    fn judge(&mut self, call: &Waiting, answer: Answer) {
+        let id = answer.id.clone().unwrap_or_else(|| call.id.to_string());
+        let judged = call.judge(Reading::of_answer(&self.head, answer));
+        if let Some(judged) = judged.filter(|judged| self.head.format == Format::EventStream && judged.provider_left())
+        {
+            let message = reply::tool_result(&id, &judged.failed_words(), &judged.facts.json());
+            self.instead = Some(reply::event(&message));
         }
     }
 
@@ -204,6 +228,51 @@ impl Observer {
         None
     }
 
+    fn read(&mut self, data: &[u8]) {
+        let Some(mut reader) = self.reader.take() else { return };
+        let mut seen = Vec::new();
+        reader.push(data, |item| seen.push(item));
+        self.reader = Some(reader);
+        seen.into_iter().for_each(|item| self.see(item));
+    }
+
+    /// Whether the answer to a call of a session tool may come by here.
+    fn may_replace(&self) -> bool {
+        self.head.format == Format::EventStream
+            && (self.stream.is_some() || self.expected.iter().any(|expected| expected.call.is_session_tool))
+    }
+
+    /// Reads line by line, so that the event that held an answer can be told from those around it and be replaced.
+    fn read_lines(&mut self, data: &Bytes) {
+        let mut out: Option<Vec<u8>> = None;
+        let mut begun = self.reader.as_ref().map(Reader::abandon).unwrap_or_default().to_vec();
+        let (mut start, mut kept) = (0, 0);
+        for line in data.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
+            if self.reader_at_border() {
+                (start, begun) = (kept, Vec::new());
+            }
+            self.read(line);
+            kept += line.len();
+            if let Some(event) = self.instead.take() {
+                let out = out.get_or_insert_with(|| data.get(..start).unwrap_or_default().to_vec());
+                out.extend_from_slice(&begun);
+                out.extend_from_slice(&event);
+                start = kept;
+            } else if let Some(out) = out.as_mut().filter(|_| start < kept && self.reader_at_border()) {
+                out.extend_from_slice(data.get(start..kept).unwrap_or_default());
+                start = kept;
+            }
+        }
+        if let Some(mut out) = out {
+            out.extend_from_slice(data.get(start..).unwrap_or_default());
+            self.replacement = Some(Bytes::from(out));
+        }
+    }
+
+    fn reader_at_border(&self) -> bool {
+        self.reader.as_ref().is_none_or(Reader::at_boundary)
+    }
+
     /// Whether the client will ask for the rest of the stream (`Last-Event-ID`).
     fn is_resumable(&self) -> bool {
         self.has_event_id && self.place.session.is_some()
@@ -255,11 +324,11 @@ impl Observer {
 
 impl BodyObserver for Observer {
     fn on_data(&mut self, data: &Bytes) {
-        let Some(mut reader) = self.reader.take() else { return };
-        let mut seen = Vec::new();
-        reader.push(data, |item| seen.push(item));
-        self.reader = Some(reader);
-        seen.into_iter().for_each(|item| self.see(item));
+        if self.may_replace() { self.read_lines(data) } else { self.read(data) }
+    }
+
+    fn replacement(&mut self) -> Option<Bytes> {
+        self.replacement.take()
     }
 
     fn on_end(&mut self, end: End) -> Option<Bytes> {
@@ -278,6 +347,6 @@ impl BodyObserver for Observer {
     }
 
     fn at_border(&self) -> bool {
-        self.reader.as_ref().is_none_or(Reader::at_boundary)
+        self.reader_at_border()
     }
 }

@@ -14,7 +14,7 @@ use crate::clock::Now;
 use crate::config::ToolSettings;
 use crate::health::{Call, Caller, Permit, ToolRef, View};
 use crate::rules::target;
-use crate::rules::{Exchange, Finding, Kind, Verdict};
+use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Verdict};
 use crate::telemetry::events::CallEnded;
 use crate::telemetry::{InFlight, Outcome, ToolMetrics};
 
@@ -80,6 +80,11 @@ impl Ticket {
             arguments: opening.arguments,
             _place: opening.place,
         }
+    }
+
+    /// Whether the session itself provides the tool.
+    pub(super) fn is_session_tool(&self) -> bool {
+        self.settings.policy.session_tool
     }
 
     /// When the request began.
@@ -190,8 +195,18 @@ impl Judged {
 
     /// What the model reads in place of the backend's own refusal.
     pub(super) fn failed_words(&self) -> String {
-        let words = self.facts.failed_words(&self.tool);
+        let words =
+            if self.provider_left() { self.facts.down_words(&self.tool) } else { self.facts.failed_words(&self.tool) };
         facts::with_advice(words, self.advice.as_deref(), self.user_action.as_deref())
+    }
+
+    /// Whether the backend called a tool unknown that this session's own provider has taken along: the caller must not read
+    /// that it never was (DESIGN 1 and 4).
+    pub(super) fn provider_left(&self) -> bool {
+        let left = |finding: &Finding| {
+            finding.scope == Some(Scope::Session) && finding.dispatch_code == DispatchCode::BackendUnreachable
+        };
+        self.verdict.finding.as_ref().is_some_and(left)
     }
 
     /// Whether the rule wants the backend's 5xx or 429 in the result shape.

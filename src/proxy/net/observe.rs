@@ -27,6 +27,12 @@ pub trait BodyObserver: Send + Unpin + 'static {
     /// Bytes that are about to be passed on.
     fn on_data(&mut self, data: &Bytes);
 
+    /// What goes out in place of the bytes that were shown last, if they are not to go out as they are. Only where
+    /// [`adds`](BodyObserver::adds) holds.
+    fn replacement(&mut self) -> Option<Bytes> {
+        None
+    }
+
     /// Trailers that are about to be passed on.
     fn on_trailers(&mut self, trailers: &HeaderMap) {
         let _ = trailers;
@@ -94,7 +100,8 @@ where
             if !self.observer.adds() && self.inner.is_end_stream() {
                 self.end(End::Complete);
             }
-            return frame;
+            let replaced = if self.observer.adds() { self.observer.replacement() } else { None };
+            return replaced.map_or(frame, Frame::data);
         }
         if let Some(trailers) = frame.trailers_ref() {
             self.observer.on_trailers(trailers);
