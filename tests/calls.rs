@@ -358,3 +358,47 @@ async fn a_hostile_client_makes_neither_documents_nor_series_without_end() {
     assert!(!series.contains("tool-1\""), "no name that nobody vouches for becomes a label");
     assert!(!series.contains("user-1"), "users are never labels");
 }
+
+#[tokio::test]
+async fn when_the_upgraded_connection_of_a_session_closes_its_own_tools_go_with_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        // First the list, then an upgrade that says goodbye at once.
+        for upgrade in [false, true] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 65_536];
+            let _ = stream.read(&mut request).await.unwrap();
+            let list = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"client_file_read"},{"name":"echo"}]}}"#;
+            let answer = match upgrade {
+                true => "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nbye"
+                    .to_owned(),
+                false => format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{list}",
+                    list.len()
+                ),
+            };
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    let proxy = Proxy::before(address, "").await;
+    proxy.list(&[("mcp-session-id", "s1")]).await;
+
+    let mut stream = TcpStream::connect(proxy.running.listen[0]).await.unwrap();
+    let head =
+        "GET /ws HTTP/1.1\r\nhost: test\r\nconnection: upgrade\r\nupgrade: websocket\r\nmcp-session-id: s1\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut heard = String::new();
+    stream.read_to_string(&mut heard).await.unwrap();
+    assert!(heard.starts_with("HTTP/1.1 101") && heard.ends_with("bye"), "{heard}");
+    drop(stream);
+
+    let mut events = 0;
+    while proxy.status("client_file_read", "session=s1").await != "DOWN" {
+        events += 1;
+        assert!(events < 10_000, "the tools of the session should be gone");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(proxy.status("client_file_read", "session=s2").await, "OK");
+    assert_eq!(proxy.status("echo", "session=s1").await, "OK");
+}

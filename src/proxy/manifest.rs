@@ -148,6 +148,12 @@ impl LastGood {
         reply::relabelled(&pages.by_cursor.get(&cursor.map(str::to_owned))?.message, id)
     }
 
+    /// The tools of a session that its own lists named.
+    pub(super) fn session_tools(&self, backend: &str, session: &str) -> Vec<String> {
+        let of_session = self.session_tools.iter().filter(|(key, ())| &*key.0 == backend && &*key.1 == session);
+        of_session.map(|(key, ())| key.2.clone()).collect()
+    }
+
     /// Every tool that some caller's last good list names, by backend.
     pub(super) fn tools(&self) -> BTreeSet<(Arc<str>, String)> {
         let mut tools = BTreeSet::new();

@@ -6,8 +6,9 @@ use http::{Request, Response, StatusCode, header};
 
 use super::answer;
 use super::confirm;
+use super::effects;
 use super::facts::Reason;
-use super::net::{Body, ConnInfo};
+use super::net::{Body, ConnInfo, OnTunnelEnd};
 use super::shared::{Parts, Shared};
 use super::visit::Visit;
 use super::{http_tool, mcp};
@@ -52,6 +53,11 @@ impl Proxy {
             started: shared.clock.now(),
             old_transport: None,
         };
+        if request.headers().contains_key(header::UPGRADE)
+            && let Some(session) = visit.session.clone()
+        {
+            request.extensions_mut().insert(on_tunnel_end(&visit, session));
+        }
         if backend.config.kind == BackendKind::Http {
             return http_tool::handle(visit, request).await;
         }
@@ -87,6 +93,18 @@ impl Proxy {
     pub fn in_flight(&self) -> usize {
         self.shared.calls.in_flight()
     }
+}
+
+/// An upgraded connection that belongs to a session: when it closes, the tools that the session provides are gone with it
+/// (DESIGN 8, System events).
+fn on_tunnel_end(visit: &Visit, session: Arc<str>) -> OnTunnelEnd {
+    let (shared, backend, caller) = (Arc::clone(&visit.shared), Arc::clone(&visit.backend), Arc::clone(&visit.caller));
+    OnTunnelEnd(Arc::new(move || {
+        let tools: Vec<_> =
+            shared.lists.session_tools(&backend.name, &session).iter().map(|tool| backend.tool(tool)).collect();
+        let done = shared.registry.session_closed(&caller, &tools, shared.clock.now(), &mut || (shared.random)());
+        effects::act(&shared, done);
+    }))
 }
 
 fn host_of(request: &Request<Body>) -> Option<&str> {

@@ -1,5 +1,7 @@
 //! Carrying a request to the backend and its answer back: what changes in the heads, and nothing else (DESIGN 3).
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -53,6 +55,16 @@ impl Default for ForwardPolicy {
     }
 }
 
+/// Put among the extensions of a request: called once, when the connection that the request was upgraded to has ended.
+#[derive(Clone)]
+pub struct OnTunnelEnd(pub Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for OnTunnelEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnTunnelEnd")
+    }
+}
+
 /// The circumstances of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage<'a> {
@@ -77,6 +89,7 @@ impl Upstream {
         let (mut parts, body) = request.into_parts();
         let received = parts.version;
         let downstream = parts.extensions.remove::<OnUpgrade>();
+        let on_end = parts.extensions.remove::<OnTunnelEnd>();
         let wanted = match (&downstream, self.settings().http) {
             (Some(_), HttpVersion::One) => hop::upgrade(&parts.headers),
             _ => None,
@@ -93,7 +106,13 @@ impl Upstream {
             return Err(Fault::upstream(TransportFault::Protocol, true, "the backend switched protocols unasked"));
         };
         let upstream = hyper::upgrade::on(&mut response);
-        passage.conn.tunnels.spawn(tunnel(downstream, upstream, passage.policy.tunnel_idle));
+        let idle = passage.policy.tunnel_idle;
+        passage.conn.tunnels.spawn(async move {
+            tunnel(downstream, upstream, idle).await;
+            if let Some(OnTunnelEnd(tell)) = on_end {
+                tell();
+            }
+        });
         hop::strip(response.headers_mut());
         hop::set_upgrade(response.headers_mut(), agreed);
         Ok(response)

@@ -38,7 +38,7 @@ pub use collect::{Collected, collect};
 pub use conn::ConnInfo;
 pub use drain::{Drain, DrainSignal, Phase};
 pub use fault::{Fault, Side};
-pub use forward::{ForwardPolicy, HostPolicy, Passage};
+pub use forward::{ForwardPolicy, HostPolicy, OnTunnelEnd, Passage};
 pub use limits::{CallLimit, CallPermit, Limits, LimitsError};
 pub use observe::{BodyObserver, End, Observed};
 pub use serve::{Bound, serve};
