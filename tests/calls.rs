@@ -1,7 +1,13 @@
 //! The whole process, in this process: real sockets on both sides, a backend that answers as a test says, and a clock that a
 //! test moves.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "the lint knows test functions, not their helpers")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    reason = "the lint knows test functions, not their helpers"
+)]
 
 use std::net::SocketAddr;
 use std::path::Path;
