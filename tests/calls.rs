@@ -160,8 +160,12 @@ impl Answer {
     }
 }
 
-/// One request on a connection of its own; the answer is read to the end of the connection.
 async fn exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    parse(&String::from_utf8(raw_exchange(to, method, path, headers, body).await).unwrap())
+}
+
+/// One request on a connection of its own; the answer is read to the end of the connection.
+async fn raw_exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(to).await.unwrap();
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n");
     if !body.is_empty() {
@@ -173,7 +177,7 @@ async fn exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &s
     stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
     let mut raw = Vec::new();
     stream.read_to_end(&mut raw).await.unwrap();
-    parse(&String::from_utf8(raw).unwrap())
+    raw
 }
 
 fn parse(raw: &str) -> Answer {
@@ -334,6 +338,28 @@ async fn a_backend_that_nobody_listens_for_is_answered_for_in_every_method() {
     assert_eq!((told.status.as_u16(), told.body.as_str()), (503, ""));
     let batch = proxy.post(&json!([call(1, "a"), of("ping")]), &[]).await;
     assert_eq!(batch.json().as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_compressed_answer_passes_as_it_is_and_is_judged_all_the_same() {
+    let (address, backend) = Backend::start(|message| {
+        let error = json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "no"}});
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut gzip, error.to_string().as_bytes()).unwrap();
+        ([(header::CONTENT_TYPE, "application/json"), (header::CONTENT_ENCODING, "gzip")], gzip.finish().unwrap())
+            .into_response()
+    })
+    .await;
+    let proxy = Proxy::before(address, "").await;
+    for _ in 0..5 {
+        let body = call(1, "broken").to_string();
+        let raw =
+            raw_exchange(proxy.running.listen[0], "POST", "/mcp", &[("accept-encoding", "gzip, br")], &body).await;
+        assert!(raw.windows(2).any(|pair| pair == [0x1f, 0x8b]), "still compressed");
+        proxy.clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(proxy.status("broken", "").await, "DOWN");
+    assert_eq!(backend.calls(), 5);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use super::observe::{Expected, Place};
 use super::reading::Reading;
 use super::ticket::Judged;
 use super::visit::{Visit, gateway_error, head_of, whole};
-use crate::http::accept;
+use crate::http::{accept, media};
 use crate::mcp::request::{Message, Request};
 use crate::mcp::{Format, reply};
 
@@ -36,7 +36,7 @@ pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, to
     let waiting = Waiting::new(request.id, wanted.ticket(&visit, admitted, arguments));
     let guard = Guard::over(visit.place(), vec![Expected { id: request.id.into(), call: waiting, is_task: false }]);
     let path = held.path();
-    accept::ask_identity(&mut held.parts.headers);
+    accept::ask_readable(&mut held.parts.headers);
     match visit.forward(held.into_request(), Some(wanted.settings.timeout)).await {
         Ok(response) => {
             let call = Answered { visit: &visit, wanted: &wanted, shape: &shape, path: &path };
@@ -61,7 +61,7 @@ pub(super) async fn batch(visit: Visit, mut held: Held, members: &[Message<'_>])
     }
     let guard = Guard::over(visit.place(), expected);
     let path = held.path();
-    accept::ask_identity(&mut held.parts.headers);
+    accept::ask_readable(&mut held.parts.headers);
     match visit.forward(held.into_request(), visit.head_timeout()).await {
         Ok(response) => visit.observed(response, guard.release(), &path),
         Err(fault) if fault.side == Side::Downstream => gateway_error(&fault),
@@ -146,7 +146,8 @@ async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) ->
     let may_have_left = wanted.settings.policy.session_tool && head_of(&response).format == Format::Json;
     let reshapes =
         || visit.shared.rules.load().table(&visit.caller).rules().iter().any(|rule| rule.then.answer_as_result);
-    if !(may_have_left || may_be_reshaped && reshapes()) {
+    let readable = media::is_identity(response.headers());
+    if !(readable && (may_have_left || may_be_reshaped && reshapes())) {
         return visit.observed(response, guard.release(), path);
     }
     let head = head_of(&response);

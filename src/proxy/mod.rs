@@ -5,7 +5,7 @@
 //! | `service` | routes and identifies a request, then hands it to `mcp` or `http_tool` |
 //! | `mcp`, `call`, `list`, `http_tool` | one kind of request each, from the gate to the answer |
 //! | `gate`, `ticket` | may it pass; the one record of a call that did |
-//! | `observe`, `observe_http`, `reading` | reading along, and what was read as the rules want it |
+//! | `observe`, `observe_http`, `decode`, `reading` | reading along, and what was read as the rules want it |
 //! | `inflight`, `tasks`, `streams` | where an answer may arrive, and who can be told something |
 //! | `manifest`, `facts`, `answer` | what we say: in the tool list, to a model, on the wire |
 //! | `effects`, `confirm`, `notify` | what follows from a judgement |
@@ -14,6 +14,7 @@
 mod answer;
 mod call;
 mod confirm;
+mod decode;
 mod effects;
 mod facts;
 mod gate;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 
+use super::decode::Decoder;
 use super::facts::Effect;
 use super::inflight::Waiting;
 use super::net::{BodyObserver, End, Fault, Side};
@@ -16,6 +18,7 @@ use super::ticket::Judged;
 use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskStatus, Trouble};
 use crate::mcp::{Format, reply};
 use crate::rules::TransportFault;
+use crate::telemetry::Unjudged;
 
 /// What is known of an exchange when its answer's head has arrived.
 #[derive(Debug)]
@@ -57,6 +60,7 @@ pub(super) struct Observer {
     /// For an open stream that may be told things.
     stream: Option<StreamHandle>,
     reader: Option<Reader>,
+    decoder: Decoder,
     has_event_id: bool,
     /// An event of ours in place of one that was read last.
     instead: Option<Vec<u8>>,
@@ -75,8 +79,10 @@ impl Observer {
         path: &str,
     ) -> Observer {
         let reader = Some(Reader::new(head.format, place.shared.config.limits.failure_text));
+        let decoder = Decoder::of(&head.headers);
         Observer {
             place,
+            decoder,
             head,
             expected,
             stream,
@@ -209,6 +215,12 @@ impl Observer {
     }
 
     fn complete(&mut self) -> Option<Bytes> {
+        if self.decoder.is_unreadable() && !self.expected.is_empty() {
+            // Not judged: nobody knows what it says.
+            self.place.backend.metrics.unjudged(Unjudged::Encoding);
+            self.abandon();
+            return None;
+        }
         if self.head.format == Format::EventStream {
             let fault = Fault::upstream(TransportFault::StreamEnded, true, "the stream ended without the answer");
             return self.stream_over(&fault);
@@ -238,8 +250,7 @@ impl Observer {
 
     /// Whether the answer to a call of a session tool may come by here.
     fn may_replace(&self) -> bool {
-        self.head.format == Format::EventStream
-            && (self.stream.is_some() || self.expected.iter().any(|expected| expected.call.is_session_tool))
+        self.adds() && (self.stream.is_some() || self.expected.iter().any(|expected| expected.call.is_session_tool))
     }
 
     /// Reads line by line, so that the event that held an answer can be told from those around it and be replaced.
@@ -324,7 +335,13 @@ impl Observer {
 
 impl BodyObserver for Observer {
     fn on_data(&mut self, data: &Bytes) {
-        if self.may_replace() { self.read_lines(data) } else { self.read(data) }
+        if self.may_replace() {
+            self.read_lines(data);
+            return;
+        }
+        let mut decoder = std::mem::replace(&mut self.decoder, Decoder::Unreadable);
+        decoder.push(data, |decoded| self.read(decoded));
+        self.decoder = decoder;
     }
 
     fn replacement(&mut self) -> Option<Bytes> {
@@ -343,7 +360,8 @@ impl BodyObserver for Observer {
     }
 
     fn adds(&self) -> bool {
-        self.head.format == Format::EventStream
+        // Nothing can be put into a compressed stream.
+        self.head.format == Format::EventStream && !self.head.headers.contains_key(CONTENT_ENCODING)
     }
 
     fn at_border(&self) -> bool {
