@@ -5,7 +5,7 @@
 //! | `service` | routes and identifies a request, then hands it to `mcp` or `http_tool` |
 //! | `mcp`, `call`, `list`, `http_tool` | one kind of request each, from the gate to the answer |
 //! | `gate`, `ticket` | may it pass; the one record of a call that did |
-//! | `observe`, `observe_http`, `decode`, `reading` | reading along, and what was read as the rules want it |
+//! | `observe`, `observe_http`, `decode`, `splice`, `reading` | reading along, and what was read as the rules want it |
 //! | `inflight`, `tasks`, `streams` | where an answer may arrive, and who can be told something |
 //! | `manifest`, `facts`, `answer` | what we say: in the tool list, to a model, on the wire |
 //! | `effects`, `confirm`, `notify` | what follows from a judgement |
@@ -31,6 +31,7 @@ mod observe_http;
 mod reading;
 mod service;
 mod shared;
+mod splice;
 mod streams;
 mod tasks;
 mod ticket;

@@ -13,6 +13,7 @@ use super::inflight::Waiting;
 use super::net::{BodyObserver, End, Fault, Side};
 use super::reading::Reading;
 use super::shared::{Backend, Shared};
+use super::splice::Splice;
 use super::streams::StreamHandle;
 use super::ticket::Judged;
 use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskStatus, Trouble};
@@ -255,33 +256,18 @@ impl Observer {
 
     /// Reads line by line, so that the event that held an answer can be told from those around it and be replaced.
     fn read_lines(&mut self, data: &Bytes) {
-        let mut out: Option<Vec<u8>> = None;
-        let mut begun = self.reader.as_ref().map(Reader::abandon).unwrap_or_default().to_vec();
-        let (mut start, mut kept) = (0, 0);
+        let mut splice = Splice::new(data, self.reader.as_ref().map(Reader::abandon).unwrap_or_default());
         for line in data.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
-            if self.reader_at_border() {
-                (start, begun) = (kept, Vec::new());
+            if self.at_border() {
+                splice.border();
             }
             self.read(line);
-            kept += line.len();
+            splice.line(line.len());
             if let Some(event) = self.instead.take() {
-                let out = out.get_or_insert_with(|| data.get(..start).unwrap_or_default().to_vec());
-                out.extend_from_slice(&begun);
-                out.extend_from_slice(&event);
-                start = kept;
-            } else if let Some(out) = out.as_mut().filter(|_| start < kept && self.reader_at_border()) {
-                out.extend_from_slice(data.get(start..kept).unwrap_or_default());
-                start = kept;
+                splice.replace(&event);
             }
         }
-        if let Some(mut out) = out {
-            out.extend_from_slice(data.get(start..).unwrap_or_default());
-            self.replacement = Some(Bytes::from(out));
-        }
-    }
-
-    fn reader_at_border(&self) -> bool {
-        self.reader.as_ref().is_none_or(Reader::at_boundary)
+        self.replacement = splice.finish();
     }
 
     /// Whether the client will ask for the rest of the stream (`Last-Event-ID`).
@@ -365,6 +351,6 @@ impl BodyObserver for Observer {
     }
 
     fn at_border(&self) -> bool {
-        self.reader_at_border()
+        self.reader.as_ref().is_none_or(Reader::at_boundary)
     }
 }
