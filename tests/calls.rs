@@ -240,11 +240,16 @@ async fn what_must_never_be_refused_passes_while_the_tool_is_down() {
     let (address, backend) = Backend::start(internal_error).await;
     let proxy = Proxy::before(address, "").await;
     proxy.fail_until_down("broken").await;
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    let modern =
+        json!({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "broken", "_meta": meta}});
+    proxy.post(&modern, &[("mcp-name", "other")]).await;
+    assert_eq!(proxy.post(&modern, &[("mcp-name", "broken")]).await.mark(), "down");
     let params = json!({"name": "broken", "inputResponses": {}});
     let continuation = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
     proxy.post(&continuation, &[]).await;
     proxy.post(&json!([call(3, "broken")]), &[]).await;
-    assert_eq!(backend.seen.lock().unwrap().len(), 7);
+    assert_eq!(backend.seen.lock().unwrap().len(), 8);
 }
 
 #[tokio::test]
@@ -360,6 +365,38 @@ async fn a_compressed_answer_passes_as_it_is_and_is_judged_all_the_same() {
     }
     assert_eq!(proxy.status("broken", "").await, "DOWN");
     assert_eq!(backend.calls(), 5);
+}
+
+#[tokio::test]
+async fn a_tool_list_that_breaks_off_is_answered_without_ending_the_session() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 65_536]).await.unwrap();
+        let half = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"jsonrpc\"";
+        stream.write_all(half.as_bytes()).await.unwrap();
+    });
+    let proxy = Proxy::before(address, "").await;
+    let answer = proxy.post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"}), &[]).await;
+    assert_eq!((answer.status, answer.json()["id"].clone()), (StatusCode::OK, json!(9)));
+    assert_eq!(answer.json()["error"]["code"], -32603);
+}
+
+#[tokio::test]
+async fn an_answer_with_a_length_beside_its_chunks_passes_whole() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 65_536]).await.unwrap();
+        let answer =
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n9\r\nall of it\r\n0\r\n\r\n";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    });
+    let proxy = Proxy::before(address, "").await;
+    let answer = exchange(proxy.running.listen[0], "GET", "/elsewhere", &[], "").await;
+    assert_eq!(answer.body, "all of it");
 }
 
 #[tokio::test]

@@ -395,7 +395,7 @@ async fn a_head_beyond_the_limits_is_refused_with_words() {
         client.send(&head).await;
         let answer = client.read_rest().await;
         assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
-        assert!(answer.contains("8192 bytes (limits.head_size) in 20 fields (limits.headers)"), "{answer}");
+        assert!(answer.contains("8192 bytes (limits.head) in 20 fields (limits.headers)"), "{answer}");
         assert!(!backend.has_pending().await);
     }
 }
@@ -415,7 +415,7 @@ async fn a_head_that_does_not_end_in_time_is_told_so() {
     let (_proxy, _backend, mut client) = stage(Setup { limits, ..Setup::default() }).await;
     client.send("GET / HTTP/1.1\r\nHost").await;
     let answer = client.read_rest().await;
-    assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("(limits.head_timeout)"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("(limits.header_timeout)"), "{answer}");
 }
 
 #[tokio::test]

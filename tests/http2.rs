@@ -292,7 +292,7 @@ async fn an_http2_head_beyond_the_limits_is_refused_with_words() {
         let mut answer = within("the answer", answer).await.unwrap();
         assert_eq!(answer.status(), 431);
         let text = data(answer.body_mut()).await;
-        assert!(String::from_utf8_lossy(&text).contains("limits.head_size"), "{text:?}");
+        assert!(String::from_utf8_lossy(&text).contains("limits.head"), "{text:?}");
     }
     assert!(!backend.has_pending().await);
 }

@@ -24,7 +24,7 @@ pub enum Command {
     Check(Check),
     /// Judge recorded outcomes: one JSON case a line on standard input, one JSON decision a line on standard output.
     Classify(Classify),
-    /// Ask a running toolvane whether it is alive; for container health checks.
+    /// Ask a running toolvane whether it is ready; for container health checks.
     #[command(after_help = "Exit codes: 0 ready, 1 not ready, 69 nobody answers.")]
     Healthcheck(Healthcheck),
     /// Print a completion script for a shell.

@@ -1,11 +1,11 @@
 //! `toolvane healthcheck`: asks a running process whether it is ready. Needs nothing but the binary, so it works in an
 //! image that holds nothing else.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use super::{BAD, FINE, UNAVAILABLE};
+use super::{BAD, FINE, UNAVAILABLE, USAGE};
 
 /// How long each step may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -18,6 +18,10 @@ pub fn healthcheck(admin: &str, words: &mut impl Write) -> u8 {
         Ok(status) => {
             let _ = writeln!(words, "not ready: {status}");
             BAD
+        }
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            let _ = writeln!(words, "--admin {admin:?} is no address such as 127.0.0.1:9090");
+            USAGE
         }
         Err(error) => {
             let _ = writeln!(
@@ -66,6 +70,11 @@ mod tests {
         let (code, words) = served("HTTP/1.1 503 Service Unavailable\r\n\r\ndraining\n");
         assert_eq!(code, BAD);
         assert!(words.contains("503"), "{words}");
+    }
+
+    #[test]
+    fn what_is_no_address_is_wrong_usage() {
+        assert_eq!(healthcheck("foo", &mut Vec::new()), USAGE);
     }
 
     #[test]

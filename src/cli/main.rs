@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser};
 
 use super::args::{Arguments, Classify, Command};
 use super::check::{self, Output};
-use super::{BAD, CONFIG, FINE, UNAVAILABLE, USAGE, classify, healthcheck, run};
+use super::{BAD, CONFIG, FINE, USAGE, classify, healthcheck, run};
 use crate::clock::{Clock, SystemClock};
 use crate::rules::{self, Limits};
 use crate::yaml::{Source, Style};
@@ -64,9 +64,11 @@ fn classify(args: &Classify, words: &mut impl Write) -> u8 {
     match classify::classify(io::stdin().lock(), output, &mut *words, &table, SystemClock.now()) {
         Ok(summary) if summary.bad == 0 => FINE,
         Ok(_) => BAD,
+        // Whoever reads has had enough, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => FINE,
         Err(error) => {
             let _ = writeln!(words, "error: {error}");
-            UNAVAILABLE
+            BAD
         }
     }
 }

@@ -96,7 +96,10 @@ fn log(config: &Config, clock: &Arc<dyn Clock>) -> Result<(), String> {
 }
 
 async fn serve(app: App, words: &mut impl Write) -> u8 {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    // A terminal that closes must not cut calls off; whoever wants an end says SIGTERM.
+    let hangup = signal(SignalKind::hangup());
+    let (Ok(mut terminate), Ok(mut interrupt), Ok(_)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), &hangup)
     else {
         let _ = writeln!(words, "error: cannot listen for signals");
         return BAD;

@@ -84,7 +84,7 @@ pub enum Store {
 /// Bounds on what others may make us hold. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Request line and headers of one request or answer.
+    /// Request line and headers of one request.
     pub head: usize,
     /// Headers of one request or answer.
     pub headers: usize,
@@ -251,7 +251,7 @@ pub(super) fn store(f: &Fields<'_>) -> Store {
 }
 
 pub(super) fn limits(f: &Fields<'_>) -> Limits {
-    let head = "Request line and headers of one request or answer.";
+    let head = "Request line and headers of one request.";
     let peek = "How much of a request body is held to see which call it is; a larger one streams on and is not judged.";
     let list = "Largest `tools/list` answer that is annotated; a larger one passes unchanged.";
     let text = "How much of a failure's text rules see, head and tail.";

@@ -6,7 +6,7 @@
 //! backend stays confirmed dead, a fault that another project meets needs no confirmation of its own.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ pub(super) struct Backends {
     states: Mutex<HashMap<Arc<str>, Doubt>>,
     /// How many backends are in doubt, so that no answer of a healthy one takes the lock.
     count: AtomicUsize,
+    /// When a call of each backend succeeded last; read and written without a lock.
+    successes: papaya::HashMap<Arc<str>, AtomicU64>,
 }
 
 /// What is suspected of one backend.
@@ -117,6 +119,20 @@ impl Backends {
         states.insert(Arc::clone(backend), doubt);
         self.count.store(states.len(), Ordering::Release);
         Suspicion::Confirm
+    }
+
+    /// A call of this backend has succeeded.
+    pub(super) fn succeeded(&self, backend: &Arc<str>, now: Tick) {
+        let known = self.successes.pin();
+        match known.get(&**backend) {
+            Some(at) => at.store(now.0, Ordering::Relaxed),
+            None => drop(known.insert(Arc::clone(backend), AtomicU64::new(now.0))),
+        }
+    }
+
+    /// When a call of this backend succeeded last.
+    pub(super) fn last_success(&self, backend: &str) -> Option<Tick> {
+        self.successes.pin().get(backend).map(|at| Tick(at.load(Ordering::Relaxed)))
     }
 
     /// An answer to a call that began at `started` has arrived: the backend can be reached.

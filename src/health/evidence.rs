@@ -61,8 +61,12 @@ impl Tools {
         self.0.clear();
     }
 
-    /// Whether at least three tools, and six in ten of those called in the last minute, are DOWN and none succeeded.
-    pub(super) fn look_dead(&self, now: Tick) -> bool {
+    /// Whether at least three tools, and six in ten of those called in the last minute, are DOWN and none succeeded: not
+    /// before them either, `succeeded` being when any tool of the backend did last.
+    pub(super) fn look_dead(&self, succeeded: Option<Tick>, now: Tick) -> bool {
+        if succeeded.is_some_and(|at| now.since(at) <= CALLED_WITHIN) {
+            return false;
+        }
         let lately = || self.0.iter().filter(|called| now.since(called.at) <= CALLED_WITHIN);
         let down = lately().filter(|called| called.down).count();
         down >= TOOLS_DOWN && down * 10 >= lately().count() * SHARE_TENTHS

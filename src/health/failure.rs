@@ -175,10 +175,11 @@ impl Step<'_> {
         if down.is_none() && scene.registry.slots.pin().get(&key).is_none() {
             return;
         }
+        let succeeded = scene.registry.backends.last_success(&call.at.backend);
         let draw = (self.draw)();
         let effect = scene.registry.write(key, scene.now, |slot, inner| {
             inner.evidence.tools.called(&call.at.tool, down.is_some(), scene.now.tick);
-            let shown = down.filter(|_| inner.evidence.tools.look_dead(scene.now.tick))?;
+            let shown = down.filter(|_| inner.evidence.tools.look_dead(succeeded, scene.now.tick))?;
             let change = Change {
                 to: Status::Down,
                 classification: shown.classification.unwrap_or(Classification::TechnicallyBroken),

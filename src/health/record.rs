@@ -80,6 +80,7 @@ impl Step<'_> {
     fn success(&mut self) {
         let Scene { registry, call, .. } = self.scene;
         registry.backends.answered(&call.at.backend, call.started.tick);
+        registry.backends.succeeded(&call.at.backend, self.scene.now.tick);
         self.add_success();
         let slots = cascade::all(&registry.slots, &call.caller, &call.at);
         let narrowest = slots.iter().find(|slot| slot.is_unwell()).map(|slot| slot.key.scope);

@@ -1,6 +1,6 @@
 //! `tools/call`: through the gate, to the backend, and back with somebody reading along.
 
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 
 use super::answer;
 use super::facts::{Effect, Facts, Reason};
@@ -13,7 +13,7 @@ use super::reading::Reading;
 use super::ticket::Judged;
 use super::visit::{Visit, gateway_error, head_of, whole};
 use crate::http::{accept, media};
-use crate::mcp::request::{Message, Request};
+use crate::mcp::request::{Era, Message, Request};
 use crate::mcp::{Format, reply};
 
 /// Bytes of an answer that are held where a rule may want it in the result shape.
@@ -22,7 +22,7 @@ const HELD_FAILURE: usize = 64 * 1024;
 /// Carries one call.
 pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
     let wanted = Wanted::new(&visit, tool);
-    let admitted = if request.params.is_continuation {
+    let admitted = if request.params.is_continuation || headers_disagree(&held.parts.headers, request, tool) {
         wanted.place(&visit).map(|place| (place, None))
     } else {
         wanted.admit(&visit)
@@ -44,6 +44,16 @@ pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, to
         }
         Err(fault) => failed(&visit, guard, &fault, &shape),
     }
+}
+
+/// Whether the hints of 2026-07-28 name something else than the body: the backend must refuse such a request, so it gets it,
+/// whatever is believed about the tool (MCP.md 2). A name in Base64 form is not compared.
+fn headers_disagree(headers: &HeaderMap, request: &Request<'_>, tool: &str) -> bool {
+    let says = |name: &str, body: &str| {
+        let hint = headers.get(name).and_then(|hint| hint.to_str().ok());
+        hint.is_some_and(|hint| hint != body && !hint.starts_with("=?base64?"))
+    };
+    request.era() == Era::Modern && (says("mcp-name", tool) || says("mcp-method", &request.method))
 }
 
 /// Carries a batch (2025-03-26): each call in it is judged, none is refused.

@@ -87,7 +87,7 @@ async fn attempt(backend: &Backend) -> Result<(), Fault> {
 
 fn ping(backend: &Backend) -> Option<Request<Body>> {
     let host = format!("{}:{}", backend.config.address_host(), backend.config.port());
-    let request = Request::post(backend.endpoint.as_deref().unwrap_or("/"))
+    let request = Request::post(backend.config.url.path())
         .header(HOST, host)
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json, text/event-stream");

@@ -170,7 +170,11 @@ impl Facts {
             Effect::NotCalled => "It was not called.",
             Effect::Unknown => "It may or may not have run: its effect is unknown. Check before you call it again.",
         };
-        format!("{tool} could not be reached ({}: {what}). {called} Do not retry at once; plan without it.", self.code)
+        let happened = match self.code {
+            DispatchCode::BackendUnreachable => "could not be reached",
+            _ => "gave no valid answer",
+        };
+        format!("{tool} {happened} ({}: {what}). {called} Do not retry at once; plan without it.", self.code)
     }
 }
 

@@ -7,8 +7,8 @@ use super::answer;
 use super::facts::Reason;
 use super::manifest;
 use super::mcp::Held;
-use super::net::{Body, Collected, collect};
-use super::visit::{Visit, gateway_error, head_of, whole};
+use super::net::{Body, Collected, Fault, collect};
+use super::visit::{Visit, head_of, whole};
 use crate::health::document::WHOLE_BACKEND;
 use crate::health::{Mode, Status};
 use crate::http::{accept, media};
@@ -29,12 +29,7 @@ pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) ->
     accept::ask_identity(&mut held.parts.headers);
     let response = match visit.forward(held.into_request(), visit.head_timeout()).await {
         Ok(response) => response,
-        Err(fault) => {
-            return last_good(&visit, cursor, request.id).unwrap_or_else(|| {
-                let words = format!("the backend could not be reached ({fault}); try again later");
-                answer::rpc_error(StatusCode::OK, request.id, &words, Reason::Unreachable)
-            });
-        }
+        Err(fault) => return instead(&visit, cursor, request.id, &fault),
     };
     if !response.status().is_success() || !media::is_identity(response.headers()) {
         return visit.observed(response, Vec::new(), &path);
@@ -42,7 +37,7 @@ pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) ->
     let format = head_of(&response).format;
     let (mut parts, body) = response.into_parts();
     match collect(body, visit.shared.config.limits.list).await {
-        Err(fault) => gateway_error(&fault),
+        Err(fault) => instead(&visit, cursor, request.id, &fault),
         Ok(Collected::TooLarge(body)) => {
             handled(&visit, ListResult::TooLarge);
             Response::from_parts(parts, body)
@@ -63,6 +58,14 @@ pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) ->
 fn is_down(visit: &Visit) -> bool {
     let view = visit.shared.registry.lookup(&visit.caller, &visit.backend.tool(WHOLE_BACKEND), visit.started);
     view.status == Status::Down && !view.retesting && visit.shared.config.mode == Mode::Enforce
+}
+
+/// What a caller gets in place of a page that did not arrive: his last good copy, or an error that leaves his session alive.
+fn instead(visit: &Visit, cursor: Option<&str>, id: &str, fault: &Fault) -> Response<Body> {
+    last_good(visit, cursor, id).unwrap_or_else(|| {
+        let words = format!("the tool list did not arrive ({fault}); try again later");
+        answer::rpc_error(StatusCode::OK, id, &words, Reason::Unreachable)
+    })
 }
 
 /// The page as the backend gave it last, with what is known by now.

@@ -66,7 +66,8 @@ async fn post(visit: Visit, request: Request<Body>) -> Response<Body> {
     if !media::is_identity(&parts.headers) {
         return unjudged(&visit, Request::from_parts(parts, body), Unjudged::Encoding).await;
     }
-    match collect(body, visit.shared.config.limits.body_peek).await {
+    let limits = &visit.shared.config.limits;
+    match collect(body.idle_after(limits.header_timeout), limits.body_peek).await {
         Err(fault) => gateway_error(&fault),
         Ok(Collected::TooLarge(body)) => unjudged(&visit, Request::from_parts(parts, body), Unjudged::PeekLimit).await,
         Ok(Collected::Whole(bytes, trailers)) => {

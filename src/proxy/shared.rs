@@ -83,7 +83,7 @@ pub(super) struct Backend {
     pub(super) host: Arc<str>,
     pub(super) upstream: Upstream,
     pub(super) policy: ForwardPolicy,
-    /// The path of the MCP endpoint; `None` takes every path for one.
+    /// The path of the MCP endpoint, without a slash at its end; `None` takes every path for one.
     pub(super) endpoint: Option<Box<str>>,
     /// Whether the server said that it announces changes of its tools.
     pub(super) announces_tools: AtomicBool,
@@ -116,7 +116,7 @@ impl Backend {
             host: config.address_host().to_ascii_lowercase().into(),
             upstream: Upstream::new(settings, Arc::clone(clock)),
             policy,
-            endpoint: Some(config.url.path()).filter(|path| *path != "/").map(Box::from),
+            endpoint: Some(config.url.path().trim_end_matches('/')).filter(|path| !path.is_empty()).map(Box::from),
             announces_tools: AtomicBool::new(false),
             metrics: telemetry.backend(&config.name),
             config: Arc::clone(config),
@@ -126,7 +126,8 @@ impl Backend {
     /// Whether a request to this path speaks MCP. The old transport posts where its endpoint event said, which may be
     /// anywhere, so every path that a session named is one too.
     pub(super) fn is_endpoint(&self, path: &str) -> bool {
-        self.config.kind == BackendKind::Mcp && self.endpoint.as_deref().is_none_or(|endpoint| endpoint == path)
+        self.config.kind == BackendKind::Mcp
+            && self.endpoint.as_deref().is_none_or(|endpoint| endpoint == path.trim_end_matches('/'))
     }
 
     /// What it speaks, in the rules' word.

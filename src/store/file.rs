@@ -43,6 +43,10 @@ pub(super) fn open(settings: &Settings) -> Result<(File, Opened), Refusal> {
     if is_absent(path) {
         return Ok((create(settings)?, Opened::Fresh));
     }
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let why = "is no regular file and stays as it is; to keep no state at all set `store: {engine: memory}`";
+        return Err(Refusal::Unusable(format!("{} {why}", path.display())));
+    }
     match open_existing(path, &settings.report) {
         Err(Refusal::Bad(why)) => {
             let to = set_aside(path, settings.clock.now().wall)?;

@@ -106,6 +106,20 @@ fn one_dead_backend_is_one_down_and_not_one_for_each_tool() {
 }
 
 #[test]
+fn broken_tools_never_take_the_healthy_ones_of_their_backend_away() {
+    let mut world = World::new();
+    for _ in 0..100 {
+        world.goes("alice", "echo", Outcome::Success);
+        for broken in ["one", "two", "three", "four"] {
+            world.goes("alice", broken, Outcome::ServerError);
+        }
+        world.pass(1.0);
+        assert_eq!(world.status("alice", "echo"), Status::Ok);
+    }
+    assert_eq!(world.status("alice", "four"), Status::Down);
+}
+
+#[test]
 fn a_retest_of_the_backend_is_one_permit_for_all_its_tools() {
     let mut world = World::new();
     world.goes("alice", "search", Outcome::Refused);

@@ -213,3 +213,12 @@ fn a_file_in_use_is_a_clear_error_and_stays_unharmed() {
     drop(first);
     assert_eq!(place.open().0.load_all(), vec![document("a", 1)]);
 }
+
+#[test]
+fn what_is_no_regular_file_stays_where_it_is() {
+    let place = Place::new();
+    let _socket = std::os::unix::net::UnixListener::bind(&place.path).unwrap();
+    let (_store, opened) = place.open();
+    assert!(matches!(&opened, Opened::Unwritable { why } if why.contains("engine: memory")), "{opened:?}");
+    assert!(!fs::metadata(&place.path).unwrap().is_file());
+}

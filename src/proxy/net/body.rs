@@ -64,7 +64,8 @@ impl Body {
     /// This body, broken off as timed out once nothing has come for `limit` while somebody waited.
     #[must_use]
     pub fn idle_after(self, limit: Duration) -> Body {
-        if self.is_end_stream() { self } else { Body::stream(Idle::new(self, limit)) }
+        let side = if self.is_downstream() { Side::Downstream } else { Side::Upstream };
+        if self.is_end_stream() { self } else { Body::stream(Idle::new(self, side, limit)) }
     }
 
     /// This body, keeping `guard` alive until it is sent or dropped.

@@ -246,6 +246,10 @@ fn finish_response(headers: &mut HeaderMap, policy: &ForwardPolicy, received: Ve
             "the backend used a transfer coding nobody asked for",
         ));
     }
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        // The chunks are what counts (RFC 9112, 6.3); a length beside them would cut the answer off.
+        headers.remove(header::CONTENT_LENGTH);
+    }
     hop::strip(headers);
     if policy.via {
         forwarded::add_via(headers, received);

@@ -1,4 +1,4 @@
-//! The idle limit on answers: a stream may last for ever, but not without a byte (DESIGN 3).
+//! The idle limit on bodies: a stream may last for ever, but not without a byte (DESIGN 3).
 
 use std::fmt;
 use std::future::Future;
@@ -11,20 +11,21 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Sleep;
 
 use super::body::Body;
-use super::fault::Fault;
+use super::fault::{Fault, Side};
 use crate::rules::TransportFault;
 
 /// `inner`, broken off as timed out once nothing has come for `limit` while somebody waited for it.
 pub(super) struct Idle {
     inner: Body,
+    side: Side,
     limit: Duration,
     /// Armed while somebody waits.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Idle {
-    pub(super) fn new(inner: Body, limit: Duration) -> Idle {
-        Idle { inner, limit, timer: None }
+    pub(super) fn new(inner: Body, side: Side, limit: Duration) -> Idle {
+        Idle { inner, side, limit, timer: None }
     }
 }
 
@@ -40,8 +41,18 @@ impl HttpBody for Idle {
         }
         let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(this.limit)));
         timer.as_mut().poll(cx).map(|()| {
-            let detail = format!("nothing came for {:?} (timeouts.idle)", this.limit);
-            Some(Err(Fault::upstream(TransportFault::Timeout, true, detail)))
+            let limit = this.limit;
+            Some(Err(match this.side {
+                Side::Upstream => Fault::upstream(
+                    TransportFault::Timeout,
+                    true,
+                    format!("nothing came for {limit:?} (timeouts.idle)"),
+                ),
+                Side::Downstream => Fault::downstream(
+                    TransportFault::Timeout,
+                    format!("nothing came for {limit:?} (limits.header_timeout)"),
+                ),
+            }))
         })
     }
 
@@ -70,7 +81,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_lasts_as_long_as_something_comes_and_no_longer() {
         let (mut sender, body) = Channel::<Bytes, Fault>::new(1);
-        let mut idle = Body::stream(Idle::new(Body::stream(body), Duration::from_secs(60)));
+        let mut idle = Body::stream(Idle::new(Body::stream(body), Side::Upstream, Duration::from_secs(60)));
         for _ in 0..3 {
             sender.send_data(Bytes::from_static(b"x")).await.unwrap();
             tokio::time::advance(Duration::from_secs(59)).await;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bounds on connections and heads. Each field is the config key `limits.<field>`.
+/// Bounds on connections and heads. In the configuration they are `limits.head`, `headers`, `header_timeout`, `idle` and
+/// `connections`; the others keep their defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a request's head, the request line included: 8 KiB to 1 MiB. Past it: 431.

@@ -56,14 +56,14 @@ impl Refusal {
                 .detail("what arrived is not a valid HTTP request head; it was not forwarded"),
             Refusal::HeadTooLarge => {
                 Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request head too large").detail(format!(
-                    "at most {} bytes (limits.head_size) in {} fields (limits.headers) are accepted",
+                    "at most {} bytes (limits.head) in {} fields (limits.headers) are accepted",
                     limits.head_size, limits.headers
                 ))
             }
             Refusal::UriTooLong => Problem::new(StatusCode::URI_TOO_LONG, "request target too long")
                 .detail("at most 65534 bytes are accepted; this bound is fixed"),
             Refusal::HeadTimeout => Problem::new(StatusCode::REQUEST_TIMEOUT, "request head timed out")
-                .detail(format!("the head was not complete within {:?} (limits.head_timeout)", limits.head_timeout)),
+                .detail(format!("the head was not complete within {:?} (limits.header_timeout)", limits.head_timeout)),
             Refusal::Connections => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many connections")
                 .detail(format!("{} connections are open already (limits.connections)", limits.connections)),
             Refusal::Host => Problem::new(StatusCode::BAD_REQUEST, "malformed request")
