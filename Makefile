@@ -50,7 +50,7 @@ test: lint unit e2e ## All that must pass before a merge; under 30 minutes on tw
 
 verify: test ## What is long: 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble
 	PROPTEST_CASES=10000 CARGO_PROFILE_RELEASE_LTO=off cargo test --release --features verify --no-fail-fast
-	cargo run --release --example simulate
+	CARGO_PROFILE_RELEASE_LTO=off cargo run --release --example simulate
 	cargo build --release --bin toolvane
 	python3 tests/e2e/run.py --toolvane=../../target/release/toolvane --long $(PYTEST)
 
