@@ -312,6 +312,30 @@ async fn an_http2_connection_is_told_to_leave_and_what_is_in_flight_is_finished(
     within("the end of serving", proxy.served).await.unwrap();
 }
 
+/// The protocol library by itself allows a peer a hundred of them in the life of a connection.
+#[tokio::test]
+async fn empty_frames_end_no_connection_on_either_side() {
+    let backend = Backend::start().await;
+    let proxy = Proxy::start(backend.address, two()).await;
+    let mut client = dial(&proxy).await;
+    let (answer, mut sending) = client.send_request(get("/"), false).unwrap();
+    let mut server = accept(&backend).await;
+    let (request, mut respond) = next(&mut server).await;
+    drive(server);
+    let mut received = request.into_body();
+    let mut answering = respond.send_response(Response::new(()), false).unwrap();
+    let mut answer = within("the answer", answer).await.unwrap();
+    for _ in 0..150 {
+        sending.send_data(Bytes::new(), false).unwrap();
+        answering.send_data(Bytes::new(), false).unwrap();
+    }
+    sending.send_data("hello".into(), true).unwrap();
+    answering.send_data("ok".into(), true).unwrap();
+    assert_eq!(data(&mut received).await, "hello");
+    assert_eq!(data(answer.body_mut()).await, "ok");
+    assert_eq!(proxy.upstream.pooled(), 1);
+}
+
 #[tokio::test]
 async fn a_connection_that_begins_like_http2_and_is_not_is_http1() {
     let backend = Backend::start().await;

@@ -22,6 +22,7 @@ use super::body::Body;
 use super::drain::DrainSignal;
 use super::limits::Limits;
 use super::own::Refusal;
+use super::quiet::Quiet;
 use super::upgrade::Tunnels;
 use super::wire::{Turn, Wire};
 
@@ -131,7 +132,7 @@ where
     let turn = Arc::new(Turn::default());
     let limits = &shared.limits;
     let (read, write) = stream.into_split();
-    let io = tokio::io::join(Cursor::new(prefix).chain(read), write);
+    let io = tokio::io::join(Quiet::new(Cursor::new(prefix).chain(read), PREFACE.len()), write);
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::expect::Outgoing;
 use super::fault::Fault;
+use super::quiet::Quiet;
 use crate::rules::TransportFault;
 
 /// How often a connection with open streams is asked whether it still lives, and how long it may take to answer.
@@ -99,6 +100,8 @@ impl Connection {
 }
 
 async fn open(stream: TcpStream, max_head: usize) -> Result<Connection, Fault> {
+    let (read, write) = stream.into_split();
+    let io = tokio::io::join(Quiet::new(read, 0), write);
     let (sender, driver) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_EVERY)
@@ -106,7 +109,7 @@ async fn open(stream: TcpStream, max_head: usize) -> Result<Connection, Fault> {
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(u32::try_from(max_head).unwrap_or(u32::MAX))
-        .handshake(TokioIo::new(stream))
+        .handshake(TokioIo::new(io))
         .await
         .map_err(|e| Fault::from_call(&e, false))?;
     let streams =

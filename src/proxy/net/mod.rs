@@ -28,6 +28,7 @@ mod idle;
 mod limits;
 mod observe;
 mod own;
+mod quiet;
 mod serve;
 mod upgrade;
 mod upstream;
