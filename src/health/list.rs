@@ -62,16 +62,4 @@ impl Registry {
         let held = slot.and_then(|slot| slot.lock().entry.as_ref().map(|entry| entry.document(key, now)));
         held.or_else(|| self.backing.read(key))
     }
-
-    /// How many cooldowns are active.
-    pub fn active_cooldowns(&self, now: Now) -> usize {
-        let active = |slot: &std::sync::Arc<super::slot::Slot>| {
-            let inner = slot.lock();
-            inner
-                .entry
-                .as_ref()
-                .map_or(0, |entry| entry.cooldowns.armed.iter().filter(|armed| armed.until.tick > now.tick).count())
-        };
-        self.slots.pin().values().filter(|slot| slot.is_cooled(now.tick)).map(active).sum()
-    }
 }

@@ -31,31 +31,6 @@ pub fn ask_readable(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether the caller takes `media_type` (`type/subtype`, in lower case) by its `Accept`; no `Accept` takes everything.
-/// Only presence counts: `q=0` refuses, other weights do not matter.
-pub fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
-    let family = media_type.split('/').next().unwrap_or_default();
-    let mut present = false;
-    let taken = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .inspect(|_| present = true)
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|range| takes(range, media_type, family));
-    taken || !present
-}
-
-fn takes(range: &str, media_type: &str, family: &str) -> bool {
-    let mut parts = range.split(';').map(str::trim);
-    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
-    let refused = parts.any(|p| {
-        p.to_ascii_lowercase().strip_prefix("q=").is_some_and(|q| q.trim().parse::<f32>().is_ok_and(|q| q <= 0.0))
-    });
-    let fits = essence == media_type || essence == "*/*" || essence.strip_suffix("/*") == Some(family);
-    fits && !refused
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,24 +51,6 @@ mod tests {
             }
             ask_readable(&mut headers);
             assert_eq!(headers[header::ACCEPT_ENCODING], asked, "{given:?}");
-        }
-    }
-
-    #[test]
-    fn a_media_type_is_accepted_by_name_by_family_and_by_default() {
-        let cases = [
-            (Some("application/json, text/event-stream"), true),
-            (Some("text/*;q=0.2"), true),
-            (Some("*/*"), true),
-            (Some("application/json"), false),
-            (Some("text/event-stream;q=0"), false),
-            (Some("TEXT/Event-Stream ; q=0.5"), true),
-            (Some(""), false),
-            (None, true),
-        ];
-        for (value, expected) in cases {
-            let map = value.map(|v| (header::ACCEPT, HeaderValue::from_static(v))).into_iter().collect();
-            assert_eq!(accepts(&map, "text/event-stream"), expected, "{value:?}");
         }
     }
 }

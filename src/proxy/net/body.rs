@@ -1,6 +1,5 @@
 //! The one body type of requests and answers: bytes that we hold, a stream that passes, or either with an observer.
 
-use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -23,8 +22,6 @@ pub struct Body {
     kind: Kind,
     /// The turn of the connection that it is part of.
     busy: Option<Busy>,
-    /// Dropped with the body: permits and leases that last as long as the answer.
-    guards: Vec<Box<dyn Any + Send>>,
 }
 
 enum Kind {
@@ -68,13 +65,6 @@ impl Body {
         if self.is_end_stream() { self } else { Body::stream(Idle::new(self, side, limit)) }
     }
 
-    /// This body, keeping `guard` alive until it is sent or dropped.
-    #[must_use]
-    pub fn guarded(mut self, guard: impl Any + Send) -> Body {
-        self.guards.push(Box::new(guard));
-        self
-    }
-
     pub(super) fn answer(answer: Answer) -> Body {
         Body::of(Kind::Upstream(answer))
     }
@@ -90,7 +80,7 @@ impl Body {
     }
 
     fn of(kind: Kind) -> Body {
-        Body { kind, busy: None, guards: Vec::new() }
+        Body { kind, busy: None }
     }
 }
 

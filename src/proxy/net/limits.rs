@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bounds on connections and heads. In the configuration they are `limits.head`, `headers`, `header_timeout`, `idle` and
@@ -40,42 +39,6 @@ impl Default for Limits {
     }
 }
 
-/// A bound that makes no sense.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("limits.{key} is {value}, it must be between {least} and {most}")]
-pub struct LimitsError {
-    /// The field.
-    pub key: &'static str,
-    /// What it is.
-    pub value: u128,
-    /// The least allowed value.
-    pub least: u128,
-    /// The largest allowed value.
-    pub most: u128,
-}
-
-impl Limits {
-    /// Whether the values lie within their bounds; durations are given in milliseconds.
-    ///
-    /// # Errors
-    /// The first value that does not.
-    pub fn checked(self) -> Result<Limits, LimitsError> {
-        const DAY: u128 = 24 * 60 * 60 * 1000;
-        let bounds = [
-            ("head_size", self.head_size as u128, 8 * 1024, 1024 * 1024),
-            ("headers", self.headers as u128, 1, 1000),
-            ("head_timeout", self.head_timeout.as_millis(), 1, DAY),
-            ("idle_timeout", self.idle_timeout.as_millis(), 1, DAY),
-            ("connections", self.connections as u128, 1, 1_000_000),
-            ("streams", u128::from(self.streams), 1, 100_000),
-        ];
-        match bounds.into_iter().find(|(_, value, least, most)| value < least || value > most) {
-            Some((key, value, least, most)) => Err(LimitsError { key, value, least, most }),
-            None => Ok(self),
-        }
-    }
-}
-
 /// How many calls may be in flight at once. Clones share the count.
 #[derive(Clone, Debug)]
 pub struct CallLimit {
@@ -83,7 +46,7 @@ pub struct CallLimit {
     limit: usize,
 }
 
-/// The place of one call; dropped, it is free again. Keep it with the answer's body: [`Body::guarded`](super::Body::guarded).
+/// The place of one call; dropped, it is free again.
 #[derive(Debug)]
 pub struct CallPermit {
     _place: OwnedSemaphorePermit,

@@ -40,7 +40,7 @@ pub use conn::ConnInfo;
 pub use drain::{Drain, DrainSignal, Phase};
 pub use fault::{Fault, Side};
 pub use forward::{ForwardPolicy, HostPolicy, OnTunnelEnd, Passage};
-pub use limits::{CallLimit, CallPermit, Limits, LimitsError};
+pub use limits::{CallLimit, CallPermit, Limits};
 pub use observe::{BodyObserver, End, Observed};
 pub use serve::{Bound, serve};
 pub use upstream::{HttpVersion, Upstream, UpstreamSettings};
