@@ -123,9 +123,9 @@ impl Ticket {
 
     fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>) {
         let duration = self.shared.clock.now().tick.since(call.started.tick);
-        // A success proves that a tool exists which no list named: from then on it has a name in the metrics.
+        // A success proves that a tool exists which no list named: from then on it may have a name in the metrics.
         let unnamed = outcome == Outcome::Success && **self.metrics.tool_label() != *call.at.tool;
-        let proven = unnamed.then(|| self.shared.telemetry.tool(&call.at.backend, &call.at.tool));
+        let proven = unnamed.then(|| self.shared.telemetry.proven_tool(&call.at.backend, &call.at.tool));
         self.shared.telemetry.emit(CallEnded {
             tool: proven.as_ref().unwrap_or(&self.metrics),
             name: &call.at.tool,
