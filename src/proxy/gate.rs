@@ -129,7 +129,7 @@ impl Refusal {
                      Try again in a few seconds.",
                     wanted.at.tool
                 );
-                (Facts::of_limit(), words)
+                (Facts::of_ours(), words)
             }
         }
     }
