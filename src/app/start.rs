@@ -13,7 +13,7 @@ use crate::admin::{self, Admin};
 use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
 use crate::health::{Backing, MemoryOnly, Registry};
-use crate::proxy::net::{self, Drain, Limits};
+use crate::proxy::net::{self, Drain, DrainSignal, Limits};
 use crate::proxy::{Parts, Proxy, RuleSet};
 use crate::store::{self, InstallKey, OpenError, Store};
 use crate::telemetry::events::{Draining, Reloaded, Started, Stopped, StoreOpened, StoreReported};
@@ -74,6 +74,7 @@ pub struct Running {
     /// Where the admin surface answers.
     pub admin: SocketAddr,
     drain: Drain,
+    drain_announce: Duration,
     drain_timeout: Duration,
     registry: Arc<Registry>,
     telemetry: Arc<Telemetry>,
@@ -125,9 +126,7 @@ impl App {
         });
         let listen: Vec<SocketAddr> = listeners.iter().map(net::Bound::address).collect();
         let admin_address = admin_bound.address();
-        let served = proxy.clone();
-        let service = move |request, conn| served.clone().handle(request, conn);
-        let serving = tokio::spawn(net::serve(listeners, service, limits(&config), signal));
+        let serving = tokio::spawn(serve(listeners, proxy.clone(), limits(&config), signal));
         tokio::spawn(proxy.clone().probe_forever());
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
@@ -137,26 +136,49 @@ impl App {
             admin: &admin_address.to_string(),
             backends: config.backends.len(),
         });
-        let drain_timeout = config.drain_timeout;
-        Ok(Running { listen, admin: admin_address, drain, drain_timeout, registry, telemetry, proxy, store, serving })
+        Ok(Running {
+            listen,
+            admin: admin_address,
+            drain,
+            drain_announce: config.drain_announce,
+            drain_timeout: config.drain_timeout,
+            registry,
+            telemetry,
+            proxy,
+            store,
+            serving,
+        })
     }
 }
 
 impl Running {
-    /// Leaves in order: nothing is learned any more, what is in flight is finished until the drain timeout.
+    /// Leaves in order: nothing is learned any more, new calls are taken for as long as it takes callers to hear of it, and
+    /// what is in flight is finished until the drain timeout.
     pub fn drain(&self) {
-        self.leave(self.drain_timeout);
+        self.freeze();
+        self.drain.announce();
+        let announce = self.drain_announce.min(self.drain_timeout);
+        let rest = self.drain_timeout.saturating_sub(announce);
+        if announce.is_zero() {
+            self.drain.stop(rest);
+            return;
+        }
+        let drain = self.drain.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(announce).await;
+            drain.stop(rest);
+        });
     }
 
     /// Leaves at once: what is in flight is cut off.
     pub fn stop(&self) {
-        self.leave(Duration::ZERO);
+        self.freeze();
+        self.drain.stop(Duration::ZERO);
     }
 
-    fn leave(&self, timeout: Duration) {
+    fn freeze(&self) {
         self.registry.freeze();
         self.telemetry.emit(Draining { in_flight: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
-        self.drain.stop(timeout);
     }
 
     /// Waits until nothing is served any more, then closes the state file.
@@ -166,8 +188,19 @@ impl Running {
             // The store reports by itself what it could not write.
             let _ = store.close().await;
         }
-        self.telemetry.emit(Stopped { cut_off: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
+        self.telemetry.emit(Stopped { cut_off: self.proxy.cut_off() });
     }
+}
+
+/// Serves until the end; what outlives the drain timeout is given up, and told so.
+async fn serve(listeners: Vec<net::Bound>, proxy: Proxy, limits: Limits, signal: DrainSignal) {
+    let (over, cut) = (signal.clone(), proxy.clone());
+    tokio::spawn(async move {
+        over.over().await;
+        cut.cut();
+    });
+    let service = move |request, conn| proxy.clone().handle(request, conn);
+    net::serve(listeners, service, limits, signal).await;
 }
 
 /// The registry, with everything that the store remembers.

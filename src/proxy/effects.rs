@@ -7,7 +7,7 @@ use super::confirm;
 use super::notify::Word;
 use super::shared::{Backend, Shared};
 use crate::health::document::ANY_BACKEND;
-use crate::health::{Effect, Transition};
+use crate::health::{Effect, Key, Transition};
 use crate::mcp::reply;
 use crate::telemetry::events::{
     Cause, CooldownStarted, DiagnosisClaim, Evicted, ListNotified, StatusChanged, TrialChanged,
@@ -20,15 +20,26 @@ pub(super) fn act(shared: &Arc<Shared>, effects: Vec<Effect>) {
         tell_operator(&shared.telemetry, &effect);
         match effect {
             Effect::ConfirmBackend { backend } => confirm::start(shared, &backend),
-            Effect::Transition(transition) => {
-                let key = &transition.key;
-                let concerned = |backend: &Backend| key.backend == *backend.name || key.backend == ANY_BACKEND;
-                for backend in shared.backends.iter().filter(|backend| concerned(backend)) {
-                    list_changed(shared, &backend.name);
-                }
+            Effect::Transition(Transition { key, .. }) | Effect::TrialFailed { key, .. } => {
+                reads_differently(shared, &key);
+                shared.dues.expect(&shared.registry, key);
             }
             _ => {}
         }
+    }
+}
+
+/// What is DOWN and has become due for a trial is listed as usable from now on.
+pub(super) fn became_due(shared: &Arc<Shared>) {
+    for key in shared.dues.take(&shared.registry, shared.clock.now().tick) {
+        reads_differently(shared, &key);
+    }
+}
+
+fn reads_differently(shared: &Arc<Shared>, key: &Key) {
+    let concerned = |backend: &Backend| key.backend == *backend.name || key.backend == ANY_BACKEND;
+    for backend in shared.backends.iter().filter(|backend| concerned(backend)) {
+        list_changed(shared, &backend.name);
     }
 }
 

@@ -47,6 +47,7 @@ pub struct Metrics {
     pub(super) upstream_duration: Histograms<labels::Tool>,
     pub(super) calls_in_flight: Gauges<labels::Backend>,
     pub(super) short_circuits: Counters<labels::ShortCircuit>,
+    pub(super) would_short_circuit: Counters<labels::ShortCircuit>,
     pub(super) unjudged: Counters<labels::BackendReason>,
     pub(super) failures: Counters<labels::Failure>,
     pub(super) rule_hits: Counters<labels::Rule>,
@@ -96,6 +97,10 @@ impl Metrics {
             ),
             calls_in_flight: r.gauges("calls_in_flight", "Calls of tools that have no complete answer yet"),
             short_circuits: r.counters("short_circuits", "Calls answered without the upstream, by reason"),
+            would_short_circuit: r.counters(
+                "would_short_circuit",
+                "Calls that passed in observe mode and that enforce mode would have answered without the upstream",
+            ),
             unjudged: r.counters("unjudged", "Calls that passed without being judged, by reason"),
             failures: r.counters(
                 "failures",
