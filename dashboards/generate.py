@@ -148,26 +148,25 @@ def rate(metric, selector, by):
 
 
 def variable(name, label, query, multi=True):
+    every = {"allValue": ".*", "current": {"text": "All", "value": "$__all"}} if multi else {}
     return {
         "name": name,
         "label": label,
         "type": "query",
         "datasource": DATASOURCE,
         "query": {"query": query, "refId": name},
-        "definition": query,
         "refresh": 2,
         "sort": 1,
         "multi": multi,
         "includeAll": multi,
-        "allValue": ".*" if multi else None,
-        "current": {"text": "All", "value": "$__all"} if multi else {},
+        **every,
     }
 
 
 DATASOURCE_VARIABLE = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
 JOB = variable("job", "Job", "label_values(toolvane_build_info, job)")
 INSTANCE = variable("instance", "Sidecar", 'label_values(toolvane_build_info{job=~"$job"}, instance)')
-BACKEND = variable("backend", "Backend", 'label_values(toolvane_requests_total{job=~"$job"}, backend)')
+BACKEND = variable("backend", "Backend", 'label_values(toolvane_calls_in_flight{job=~"$job"}, backend)')
 HERE_ = 'job=~"$job", instance=~"$instance"'
 BACKENDS = f'{HERE_}, backend=~"$backend"'
 
