@@ -14,7 +14,7 @@ DEMO ?= 127.0.0.1:9000
 PYTEST ?=
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 
-.PHONY: help build run lint unit e2e deploy docs test verify verify-deploy dist bench clean
+.PHONY: help build run lint unit e2e check-deploy docs test verify verify-deploy dist bench clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -46,7 +46,7 @@ else
 	python3 tests/e2e/run.py $(PYTEST)
 endif
 
-deploy: ## What operators get: alerts, dashboards, manifests, documents, the life of a pod; under a minute
+check-deploy: ## What operators get: alerts, dashboards, manifests, documents, the life of a pod; under a minute
 	cargo build --bin toolvane --example demo_server
 	python3 tests/deploy/run.py $(PYTEST)
 
@@ -55,7 +55,7 @@ docs: ## Write docs/reference and the dashboards anew
 	python3 docs/generate.py
 	python3 dashboards/generate.py
 
-test: lint unit e2e deploy ## All that must pass before a merge; under 30 minutes on two cores
+test: lint unit e2e check-deploy ## All that must pass before a merge; under 30 minutes on two cores
 
 verify: test ## What is long: 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble
 	PROPTEST_CASES=10000 CARGO_PROFILE_RELEASE_LTO=off cargo test --release --features verify --no-fail-fast

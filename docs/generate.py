@@ -125,18 +125,21 @@ def metric_names(_):
             values = words.get(WORDS.get((name, label)), [])
             told.append(f"`{label}`" + (f" ({', '.join(values)})" if values else ""))
         rows.append((f"`{name}`", kind, ", ".join(told), help_text, used.get(name, "")))
-    return "\n\n".join(
-        [
-            "# Metrics",
-            MADE,
-            "All of them, as a scrape of `/metrics` shows them: Prometheus text, OpenMetrics, or protobuf with native histograms, as the"
-            " scraper asks. Histograms have classic buckets"
-            f" ({buckets()} s) and a native form. Labels are bounded: `backend` comes from the configuration, `tool` is capped by"
-            " `metrics.tools_max` and `signature` and `rule` at 1,000 each (`other` beyond), the rest are closed sets. Users and sessions"
-            " are never labels.",
-            table(("name", "type", "labels", "what it says", "shown on"), rows),
-        ]
-    ) + "\n"
+    return (
+        "\n\n".join(
+            [
+                "# Metrics",
+                MADE,
+                "All of them, as a scrape of `/metrics` shows them: Prometheus text, OpenMetrics, or protobuf with native histograms, as the"
+                " scraper asks. Histograms have classic buckets"
+                f" ({buckets()} s) and a native form. Labels are bounded: `backend` comes from the configuration, `tool` is capped by"
+                " `metrics.tools_max` and `signature` and `rule` at 1,000 each (`other` beyond), the rest are closed sets. Users and sessions"
+                " are never labels.",
+                table(("name", "type", "labels", "what it says", "shown on"), rows),
+            ]
+        )
+        + "\n"
+    )
 
 
 def buckets():
@@ -164,24 +167,32 @@ def routes(_):
         words = re.sub(r"^`[A-Z]+ [^`]*`: ", "", words)
         rows.append((f"`{method.upper()} {path}`", words[:1].upper() + words[1:]))
     assert rows, "no route found in src/admin"
-    return "\n\n".join(
-        [
-            "# Admin API",
-            MADE,
-            "Answers are JSON, errors are problem documents (RFC 9457). Filters of `/v1/health` are `scope`, `scopeId`, `tenant`,"
-            " `backend`, `tool` and `status`.",
-            table(("request", "answer"), rows),
-        ]
-    ) + "\n"
+    return (
+        "\n\n".join(
+            [
+                "# Admin API",
+                MADE,
+                "Answers are JSON, errors are problem documents (RFC 9457). Filters of `/v1/health` are `scope`, `scopeId`, `tenant`,"
+                " `backend`, `tool` and `status`.",
+                table(("request", "answer"), rows),
+            ]
+        )
+        + "\n"
+    )
 
 
 def commands(binary):
     def told(*words):
-        done = subprocess.run([binary, *words, "--help"], capture_output=True, text=True, check=True, env={"PATH": "/usr/bin"})
+        done = subprocess.run(
+            [binary, *words, "--help"], capture_output=True, text=True, check=True, env={"PATH": "/usr/bin"}
+        )
         return done.stdout.rstrip()
 
     top = told()
-    names = [name for name in re.findall(r"^  ([a-z][a-z-]*)  +\S", top.split("Commands:")[1].split("Options:")[0], re.MULTILINE)]
+    names = [
+        name
+        for name in re.findall(r"^  ([a-z][a-z-]*)  +\S", top.split("Commands:")[1].split("Options:")[0], re.MULTILINE)
+    ]
     parts = ["# Commands", MADE, f"```text\n{top}\n```"]
     for name in names:
         if name != "help":

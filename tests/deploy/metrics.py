@@ -29,11 +29,15 @@ def _registered():
     labels = _labels()
     fields = dict(re.findall(r"pub\(super\) (\w+): ([^\n]+),\n", text))
     yield f"{PREFIX}build_info", ("gauge", "The running build.", labels["Build"])
-    made = re.findall(r"(\w+):\s*r\s*\.(counter|gauge|time|counters|gauges|seconds)\(\s*\"(\w+)\",\s*\"([^\"]*)\",?\s*\)", text)
+    made = re.findall(
+        r"(\w+):\s*r\s*\.(counter|gauge|time|counters|gauges|seconds)\(\s*\"(\w+)\",\s*\"([^\"]*)\",?\s*\)", text
+    )
     for field, kind, name, words in made:
         of = re.search(r"labels::(\w+)", fields[field])
         yield (
-            PREFIX + name + {"counter": "_total", "counters": "_total", "time": "_seconds", "seconds": "_seconds"}.get(kind, ""),
+            PREFIX
+            + name
+            + {"counter": "_total", "counters": "_total", "time": "_seconds", "seconds": "_seconds"}.get(kind, ""),
             (
                 {"seconds": "histogram", "counter": "counter", "counters": "counter"}.get(kind, "gauge"),
                 _help(words),

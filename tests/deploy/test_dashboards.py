@@ -21,7 +21,9 @@ def values_of(key, tree):
 
 
 def test_the_files_are_what_the_generator_writes():
-    done = subprocess.run([sys.executable, REPO / "dashboards" / "generate.py", "--check"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, REPO / "dashboards" / "generate.py", "--check"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -102,7 +104,9 @@ def test_grafanas_own_schema_takes_them():
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize(("right", "wrong"), [('"gridPos"', '"gridPosition"'), ('"schemaVersion": 42', '"schemaVersion": "42"')])
+@pytest.mark.parametrize(
+    ("right", "wrong"), [('"gridPos"', '"gridPosition"'), ('"schemaVersion": 42', '"schemaVersion": "42"')]
+)
 def test_grafanas_own_schema_would_find_a_mistake(right, wrong):
     text = json.dumps(promexpr.dashboards()["tool"], indent=1)
     assert right in text

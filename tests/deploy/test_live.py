@@ -72,7 +72,12 @@ class Prometheus:
         file.write_text(json.dumps(config))
         data = self.folder / "data"
         shutil.rmtree(data, ignore_errors=True)
-        command = [prometheus(), f"--config.file={file}", f"--storage.tsdb.path={data}", "--web.listen-address=127.0.0.1:0"]
+        command = [
+            prometheus(),
+            f"--config.file={file}",
+            f"--storage.tsdb.path={data}",
+            "--web.listen-address=127.0.0.1:0",
+        ]
         if features:
             command.append(f"--enable-feature={','.join(features)}")
         self.program = Program(name, command, self.folder)
@@ -145,13 +150,17 @@ def fleet(request):
     workshop = Workshop(request.config, folder)
     demo = workshop.demo()
     whole = workshop.toolvane(demo.url, tools={"echo": {"slow_call": "10s"}})
-    narrow = workshop.toolvane(demo.url, limits={"calls": 1}, metrics={"tools_max": 1}, identity={"trusted_sources": ["10.0.0.0/8"]})
+    narrow = workshop.toolvane(
+        demo.url, limits={"calls": 1}, metrics={"tools_max": 1}, identity={"trusted_sources": ["10.0.0.0/8"]}
+    )
     targets = [sidecar.admin.removeprefix("http://") for sidecar in (whole, narrow)]
     native = workshop._keep(Prometheus("native", targets, folder, "native-histograms", "exemplar-storage"))
     classic = workshop._keep(Prometheus("classic", targets, folder))
     trouble(demo, whole, narrow)
     # The last scrapes and evaluations of rules.
-    eventually(lambda: all(server.query("tool:toolvane_calls:rate5m") for server in (native, classic)), 60, "recorded series")
+    eventually(
+        lambda: all(server.query("tool:toolvane_calls:rate5m") for server in (native, classic)), 60, "recorded series"
+    )
     yield {"native": native, "classic": classic, "whole": whole, "narrow": narrow}
     workshop.close()
 

@@ -58,7 +58,11 @@ def test_every_object_fits_the_schema_of_kubernetes(version, tmp_path):
 
 @verify
 def test_a_mistake_in_a_manifest_would_be_found(tmp_path):
-    text = (DEPLOY / "kubernetes" / "deployment.yaml").read_text().replace("restartPolicy: Always", "restartPolice: Always")
+    text = (
+        (DEPLOY / "kubernetes" / "deployment.yaml")
+        .read_text()
+        .replace("restartPolicy: Always", "restartPolice: Always")
+    )
     with pytest.raises(AssertionError):
         validate(text, "1.37", tmp_path)
 
@@ -129,7 +133,7 @@ def injected():
     text = re.sub(r"Object[.\w]*\{", "{", expression)
     text = re.sub(r"params\.data\.(\w+)", lambda found: json.dumps(parameters[found[1]]), text)
     text = text.replace("variables.config", '"toolvane"')
-    text = re.sub(r'(?<=[{,\s])(\w+):(?=\s)', r'"\1":', text)
+    text = re.sub(r"(?<=[{,\s])(\w+):(?=\s)", r'"\1":', text)
     return json.loads(text)["spec"]
 
 
@@ -171,7 +175,9 @@ def test_no_probe_depends_on_the_backend_and_the_grace_period_covers_the_drain()
     assert paths == {"/startupz", "/livez", "/readyz"}
     ports = {port["name"] for port in sidecar["ports"]}
     assert {sidecar[f"{kind}Probe"]["httpGet"]["port"] for kind in ("startup", "liveness", "readiness")} <= ports
-    drain = int(yaml.safe_load((DEPLOY / "kubernetes" / "toolvane.yaml").read_text())["drain_timeout"].removesuffix("s"))
+    drain = int(
+        yaml.safe_load((DEPLOY / "kubernetes" / "toolvane.yaml").read_text())["drain_timeout"].removesuffix("s")
+    )
     sleep = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert sleep + drain < pod["terminationGracePeriodSeconds"]
 
@@ -179,7 +185,9 @@ def test_no_probe_depends_on_the_backend_and_the_grace_period_covers_the_drain()
 @verify
 def test_the_operators_schemas_take_the_monitors_and_rules(tmp_path):
     texts = [(DEPLOY / "monitoring" / "podmonitor.yaml").read_text()]
-    texts += [rendered(CHART / "ci" / name) for name in ("everything-values.yaml", "http-values.yaml", "cluster-values.yaml")]
+    texts += [
+        rendered(CHART / "ci" / name) for name in ("everything-values.yaml", "http-values.yaml", "cluster-values.yaml")
+    ]
     objects = [d for text in texts for d in documents(text) if d["kind"] in FOREIGN]
     assert {d["kind"] for d in objects} == FOREIGN
     script = NODE / "validate.mjs"
@@ -226,7 +234,11 @@ def test_systemd_takes_the_unit_and_finds_little_exposed(tmp_path):
 @verify
 def test_yaml_and_shell_are_tidy():
     config = pathlib.Path(__file__).with_name("yamllint.yaml")
-    files = [f for f in [*DEPLOY.rglob("*.yaml"), *DEPLOY.rglob("*.yml"), *(REPO / "dashboards").rglob("*.yaml")] if "templates" not in f.parts]
+    files = [
+        f
+        for f in [*DEPLOY.rglob("*.yaml"), *DEPLOY.rglob("*.yml"), *(REPO / "dashboards").rglob("*.yaml")]
+        if "templates" not in f.parts
+    ]
     assert len(files) > 15
     sh(validator("yamllint"), "-s", "-c", config, *files)
     scripts = [DEPLOY / "dist.sh", *(REPO / "examples").rglob("*.sh"), *(REPO / "tests").rglob("*.sh")]

@@ -91,7 +91,9 @@ class Traffic:
 
 def call(url):
     """`done`, `refused` (whoever answers, the backend did not take the call), or what else came."""
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "work", "arguments": {}}}).encode()
+    body = json.dumps(
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "work", "arguments": {}}}
+    ).encode()
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=30) as answer:

@@ -24,7 +24,12 @@ def test_every_case_of_the_rules_holds():
 
 
 def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
-    cases = [t for file in CASES for test in yaml.safe_load(file.read_text())["tests"] for t in test.get("alert_rule_test", [])]
+    cases = [
+        t
+        for file in CASES
+        for test in yaml.safe_load(file.read_text())["tests"]
+        for t in test.get("alert_rule_test", [])
+    ]
     alerts = {rule["alert"] for rule in rules("alert")}
     assert len(alerts) >= 10
     assert {case["alertname"] for case in cases if case["exp_alerts"]} == alerts
@@ -32,7 +37,12 @@ def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not()
 
 
 def test_every_recording_rule_has_a_case_and_a_name_of_level_metric_and_operation():
-    tests = [t for file in CASES for test in yaml.safe_load(file.read_text())["tests"] for t in test.get("promql_expr_test", [])]
+    tests = [
+        t
+        for file in CASES
+        for test in yaml.safe_load(file.read_text())["tests"]
+        for t in test.get("promql_expr_test", [])
+    ]
     names = {rule["record"] for rule in rules("record")}
     assert {test["expr"] for test in tests} == names
     assert all(re.fullmatch(r"(tool|backend):toolvane_\w+:\w+", name) for name in names)

@@ -44,7 +44,9 @@ def start(request, tmp_path, environment):
         "backends: [{name: backend, kind: mcp, url: 'http://127.0.0.1:9/mcp'}]\n"
     )
     command = [binary, "run", "-c", config]
-    return subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
 
 
 def test_it_says_that_it_is_ready_alive_and_leaving_in_that_order(request, tmp_path, manager):
