@@ -7,7 +7,7 @@ import re
 import known_commands
 import pytest
 import yaml
-from tools import CACHE, NODE, REPO, helm, kubectl, sh, validator
+from tools import NODE, REPO, helm, kubectl, sh, validator
 
 DEPLOY = REPO / "deploy"
 CHART = DEPLOY / "helm" / "toolvane"
