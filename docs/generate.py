@@ -130,11 +130,11 @@ def metric_names(_):
             [
                 "# Metrics",
                 MADE,
-                "All of them, as a scrape of `/metrics` shows them: Prometheus text, OpenMetrics, or protobuf with native histograms, as the"
-                " scraper asks. Histograms have classic buckets"
+                "All of them, as a scrape of `/metrics` shows them: Prometheus text, OpenMetrics, or protobuf with native"
+                " histograms, as the scraper asks. Histograms have classic buckets"
                 f" ({buckets()} s) and a native form. Labels are bounded: `backend` comes from the configuration, `tool` is capped by"
-                " `metrics.tools_max` and `signature` and `rule` at 1,000 each (`other` beyond), the rest are closed sets. Users and sessions"
-                " are never labels.",
+                " `metrics.tools_max` and `signature` and `rule` at 1,000 each (`other` beyond), the rest are closed sets."
+                " Users and sessions are never labels.",
                 table(("name", "type", "labels", "what it says", "shown on"), rows),
             ]
         )

@@ -86,7 +86,8 @@ def test_its_binary_serves_without_anything_else_and_answers_its_own_health_chec
     try:
         admin = program.url("admin").removeprefix("http://")
         sh(*inside, *config["Healthcheck"]["Test"][1:], "--admin", admin)
-        called = sh("examples/demo_server/call.sh", "echo", '{"text":"through a name"}', env={"TOOLVANE": f"{program.url('listening')}/mcp"})
+        front = {"TOOLVANE": f"{program.url('listening')}/mcp"}
+        called = sh("examples/demo_server/call.sh", "echo", '{"text":"through a name"}', env=front)
         assert "through a name" in called
         assert (root / "var" / "lib" / "toolvane" / "toolvane.redb").exists()
     finally:
