@@ -74,14 +74,13 @@ def test_its_binary_serves_without_anything_else_and_answers_its_own_health_chec
     settings = {
         "listen": "127.0.0.1:0",
         "admin": {"listen": "127.0.0.1:0"},
-        "backends": [{"name": "demo", "kind": "mcp", "url": url.replace(address, "backend.example"), "host": "preserve"}],
+        "backends": [{"name": "demo", "kind": "mcp", "url": url.replace(address, "backend.example")}],
+        "store": {"path": "/var/lib/toolvane/toolvane.redb"},
     }
     (root / "etc" / "toolvane" / "toolvane.yaml").write_text(json.dumps(settings))
     inside = ["chroot", "--userspec=65532:65532", root]
     # What the image says, with the folder that chroot does not set.
     command = [*inside, *config["Entrypoint"], *config["Cmd"]]
-    settings["store"] = {"path": "/var/lib/toolvane/toolvane.redb"}
-    (root / "etc" / "toolvane" / "toolvane.yaml").write_text(json.dumps(settings))
     program = Program("image", command, tmp_path)
     try:
         admin = program.url("admin").removeprefix("http://")
