@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 
+import metrics
+import promexpr
 import pytest
 from tools import REPO, sh
 
@@ -76,6 +78,35 @@ def test_every_link_leads_somewhere():
             assert not anchor or anchor in anchors(file.read_text()), f"{page.relative_to(REPO)}: {target}"
             seen += 1
     assert seen > 20
+
+
+def test_log_lines_that_a_page_quotes_are_written():
+    sources = "\n".join(file.read_text() for file in (REPO / "src").rglob("*.rs"))
+    quoted = [line for page in pages() for line in re.findall(r"line `([^`]+)`", page.read_text())]
+    assert len(quoted) >= 3
+    for line in quoted:
+        assert f'"{line}' in sources, line
+
+
+def test_metrics_that_a_page_names_exist():
+    exist = {*metrics.families(), "toolvane_tool_state"}
+    named = [name for page in pages() for name in re.findall(r"`((?:toolvane|process)_[a-z_]+)", page.read_text())]
+    assert len(named) > 50
+    assert {promexpr.base(name) for name in named} <= exist
+
+
+def test_keys_that_a_page_names_exist():
+    """Words like `limits.calls`: the first part is a section of the configuration, so the rest must be one of its keys."""
+    reference = (DOCS / "reference" / "configuration.md").read_text()
+    keys = {key.replace("[]", "") for key in re.findall(r"^\| `([^`]+)`", reference, re.MULTILINE)}
+    sections = {key for key in keys if "." not in key}
+    seen = 0
+    for page in [REPO / "README.md", *DOCS.glob("*.md"), *(DOCS / "runbooks").glob("*.md")]:
+        for named in re.findall(r"`([a-z_]+(?:\.[A-Za-z_]+)+)`", page.read_text()):
+            if named.split(".")[0] in sections:
+                assert named in keys, f"{page.name}: {named}"
+                seen += 1
+    assert seen > 10
 
 
 def test_every_page_is_listed():

@@ -160,6 +160,55 @@ def test_chart_and_component_give_the_same_sidecar():
     assert by_component | {"image": plain["image"]} == plain
 
 
+PARENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: own
+spec:
+  selector: {matchLabels: {app: own}}
+  template:
+    metadata: {labels: {app: own}}
+    spec:
+      initContainers:
+        {{- include "toolvane.sidecar" .Subcharts.toolvane | nindent 8 }}
+      containers:
+        - {name: own, image: "example/own:1.0.0"}
+      volumes:
+        {{- include "toolvane.volumes" .Subcharts.toolvane | nindent 8 }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ include "toolvane.configMapName" .Subcharts.toolvane }}
+data:
+  {{- include "toolvane.config" .Subcharts.toolvane | nindent 2 }}
+"""
+
+
+@verify
+def test_a_chart_of_ones_own_borrows_the_sidecar(tmp_path):
+    parent = tmp_path / "own"
+    (parent / "templates").mkdir(parents=True)
+    (parent / "charts").mkdir()
+    (parent / "charts" / "toolvane").symlink_to(CHART)
+    dependency = {"name": "toolvane", "version": "0.1.0", "repository": "file://charts/toolvane"}
+    chart = {"apiVersion": "v2", "name": "own", "version": "1.0.0", "dependencies": [dependency]}
+    (parent / "Chart.yaml").write_text(yaml.safe_dump(chart))
+    (parent / "values.yaml").write_text("toolvane: {workload: {enabled: false}}\n")
+    (parent / "templates" / "own.yaml").write_text(PARENT)
+    text = sh(helm(), "template", "release", parent, "--kube-version", "1.37.0")
+    [borrowed] = sidecars(text)
+    [plain] = sidecars((DEPLOY / "kubernetes" / "deployment.yaml").read_text())
+    assert borrowed == plain
+    made = documents(text)
+    assert [d["kind"] for d in made].count("Deployment") == 1
+    [config] = [d for d in made if d["kind"] == "ConfigMap"]
+    [volumes] = [pod["volumes"] for pod in pods(text)]
+    assert volumes[0]["configMap"]["name"] == config["metadata"]["name"]
+    assert validate(text, "1.37", tmp_path) == 2
+
+
 @verify
 def test_the_component_leaves_unlabelled_deployments_alone():
     found = documents(sh(kubectl(), "kustomize", DEPLOY / "kustomize" / "example"))

@@ -1,10 +1,15 @@
 {{/*
-The sidecar as one entry of initContainers. In your own chart, with this one as a dependency named toolvane:
+The sidecar as one entry of initContainers. In a chart of your own that has this one as a dependency (with workload.enabled=false):
 
   initContainers:
-    {{- include "toolvane.sidecar" (dict "Values" .Values.toolvane "Chart" .Subcharts.toolvane.Chart "Release" .Release) | nindent 4 }}
+    {{- include "toolvane.sidecar" .Subcharts.toolvane | nindent 4 }}
+  volumes:
+    {{- include "toolvane.volumes" .Subcharts.toolvane | nindent 4 }}
 
-together with toolvane.volumes, and toolvane.config in a ConfigMap of the name that toolvane.configMapName gives.
+and, in a ConfigMap named {{ include "toolvane.configMapName" .Subcharts.toolvane }}:
+
+  data:
+    {{- include "toolvane.config" .Subcharts.toolvane | nindent 4 }}
 */}}
 {{- define "toolvane.sidecar" -}}
 - name: toolvane
