@@ -181,6 +181,44 @@ def routes(_):
     )
 
 
+def rule_keys(file):
+    """The keys that one reader of rule files takes: key, what it does, the words that it may be, whether it must be there."""
+    text = (REPO / "src" / "rules" / "file" / file).read_text()
+    lists = {
+        name: re.findall(r'\("([\w-]+)"', body)
+        for name, body in re.findall(r"const (\w+): \[[^=]*= \[(.*?)\];", text, re.DOTALL)
+    }
+    readers = list(re.finditer(r'fields\s*\.(opt|need|word|flag)\(\s*"(\w+)",\s*"([^"]+)"', text))
+    for found, following in zip(readers, [*readers[1:], None], strict=True):
+        rest = text[found.end() : following.start() if following else found.end() + 200].split(";")[0]
+        named = re.search(r"&([A-Z_]+)\b", rest)
+        words = lists.get(named[1], []) if named else re.findall(r'\("([\w-]+)",', rest)
+        words = ["true", "false"] if found[1] == "flag" or "at.bool()" in rest else words
+        yield found[2], found[3], words, found[1] == "need"
+
+
+def rules(_):
+    def section(title, words, file, leave_out=()):
+        rows = [
+            (f"`{key}`" + (" (must be there)" if needed else ""), ", ".join(f"`{value}`" for value in values), about)
+            for key, about, values, needed in rule_keys(file)
+            if key not in leave_out
+        ]
+        return [f"## {title}", words, table(("key", "one of", "what it says"), rows)]
+
+    parts = [
+        "# Rules",
+        MADE,
+        "The keys of a rule file (`patterns: [...]`). The first rule that matches decides. How layers are laid over each other, and"
+        " ten worked examples: [cookbook](../cookbook.md). The bundled table is `config/error-patterns.yaml`.",
+        *section("A rule", "What stands beside `match` is in the next but one section.", "mod.rs", {"patterns"}),
+        *section("`match`", "Fields are ANDed, lists are ORed, `{}` matches everything.", "when.rs"),
+        *section("What follows", "Stands in the rule, beside `match`.", "then.rs"),
+        *section("`tests`", "Each is an outcome, and whether the rule matches it.", "cases.rs"),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
 def commands(binary):
     def told(*words):
         done = subprocess.run(
@@ -205,7 +243,7 @@ def commands(binary):
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"configuration": configuration, "metrics": metric_names, "api": routes, "commands": commands}
+PAGES = {"configuration": configuration, "rules": rules, "metrics": metric_names, "api": routes, "commands": commands}
 
 
 def main():
