@@ -233,7 +233,7 @@ def test_no_probe_depends_on_the_backend_and_the_grace_period_covers_the_drain()
 
 @verify
 def test_the_operators_schemas_take_the_monitors_and_rules(tmp_path):
-    texts = [(DEPLOY / "monitoring" / "podmonitor.yaml").read_text()]
+    texts = [(DEPLOY / "monitoring" / f"{name}.yaml").read_text() for name in ("podmonitor", "prometheusrule")]
     texts += [
         rendered(CHART / "ci" / name) for name in ("everything-values.yaml", "http-values.yaml", "cluster-values.yaml")
     ]
