@@ -1,7 +1,7 @@
 # toolvane: `make run` shows it at work, `make test` is what must pass before anything is merged.
 #
 # Variables: E2E=0 leaves out the end-to-end tests (and says so); LISTEN, ADMIN and DEMO are the addresses of `make run`;
-# PYTEST holds more options for the end-to-end tests, such as PYTEST="-k python-1".
+# PYTEST holds more options for the end-to-end tests, such as PYTEST="-k python-1", and CHECKS those for check-deploy.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -12,6 +12,7 @@ LISTEN ?= 127.0.0.1:8080
 ADMIN ?= 127.0.0.1:9090
 DEMO ?= 127.0.0.1:9000
 PYTEST ?=
+CHECKS ?=
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 
 .PHONY: help build run lint unit e2e check-deploy docs test verify verify-deploy dist bench clean
@@ -48,7 +49,7 @@ endif
 
 check-deploy: ## What operators get: alerts, dashboards, manifests, documents, the life of a pod; under a minute
 	cargo build --bin toolvane --example demo_server
-	python3 tests/deploy/run.py $(PYTEST)
+	python3 tests/deploy/run.py $(CHECKS)
 
 docs: ## Write docs/reference and the dashboards anew
 	cargo build --bin toolvane
@@ -66,7 +67,7 @@ verify: test ## What is long: 200 kills, 1 GiB streams, 10,000 cases an invarian
 verify-deploy: ## The same with real helm, kubectl, Prometheus, buildah and the schemas of Kubernetes (installs them into .cache/)
 	cargo build --bin toolvane --example demo_server
 	PROFILE=dev deploy/dist.sh rootfs target/dist/out
-	python3 tests/deploy/run.py --verify $(PYTEST)
+	python3 tests/deploy/run.py --verify $(CHECKS)
 
 dist: ## Static binary, completions, man page, bill of materials and checksums in target/dist
 	deploy/dist.sh all
