@@ -1,6 +1,7 @@
 //! Wiring: from a configuration to a running proxy, and from a signal to its orderly end.
 
 mod rules;
+pub mod service_manager;
 mod start;
 
 pub use rules::compile;
