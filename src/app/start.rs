@@ -110,11 +110,7 @@ impl App {
         });
         let (drain, signal) = Drain::new();
         let listeners = bind(&config).await?;
-        let admin_bound = admin::Bound::bind(config.admin).await.map_err(|why| StartError::Listen {
-            address: config.admin,
-            key: "admin.listen",
-            why,
-        })?;
+        let admin_bound = bind_admin(config.admin).await?;
         let admin = Arc::new(Admin {
             clock: self.clock,
             registry: Arc::clone(&registry),
@@ -241,6 +237,11 @@ async fn bind(config: &Config) -> Result<Vec<net::Bound>, StartError> {
         bound.push(listener.map_err(|why| StartError::Listen { address, key: "listen", why })?);
     }
     Ok(bound)
+}
+
+async fn bind_admin(address: SocketAddr) -> Result<admin::Bound, StartError> {
+    let bound = admin::Bound::bind(address).await;
+    bound.map_err(|why| StartError::Listen { address, key: "admin.listen", why })
 }
 
 fn limits(config: &Config) -> Limits {
