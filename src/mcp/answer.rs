@@ -25,6 +25,9 @@ pub enum Seen {
     /// An event set this id (at most 1,024 bytes of it): the stream can be resumed from here. Comes before what the event
     /// itself holds.
     EventId(String),
+    /// An event named `error`: clients do not take it for a message, but it may say why none will come. At most the
+    /// excerpt limit of its text.
+    ErrorEvent(Excerpt),
     /// The old transport says where to post, as it is written: relative or absolute.
     Endpoint(String),
     /// Something that is no MCP message, in place of one.
@@ -167,6 +170,14 @@ pub struct Notification {
     pub data: Option<String>,
     /// The listen request it belongs to, as a raw token (2026-07-28).
     pub subscription: Option<String>,
+}
+
+impl Notification {
+    /// What the server logged at level `error` or above, as raw JSON.
+    pub fn logged_error(&self) -> Option<&str> {
+        let serious = matches!(self.level.as_deref(), Some("error" | "critical" | "alert" | "emergency"));
+        self.data.as_deref().filter(|_| serious && self.method == "notifications/message")
+    }
 }
 
 /// Something that is no MCP message, in place of one.

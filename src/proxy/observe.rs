@@ -19,7 +19,7 @@ use super::streams::StreamHandle;
 use super::ticket::Judged;
 use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskStatus, Trouble};
 use crate::mcp::{Format, reply};
-use crate::rules::TransportFault;
+use crate::rules::{LOG_BOUND, TransportFault};
 use crate::telemetry::Unjudged;
 
 /// What is known of an exchange when its answer's head has arrived.
@@ -64,6 +64,8 @@ pub(super) struct Observer {
     reader: Option<Reader>,
     decoder: Decoder,
     has_event_id: bool,
+    /// What the server logged and its error events, while one call alone is answered here.
+    log: String,
     /// An event of ours in place of one that was read last.
     instead: Option<Vec<u8>>,
     /// A page of the tool list that was read last, to be annotated.
@@ -94,6 +96,7 @@ impl Observer {
             stream,
             reader,
             has_event_id: false,
+            log: String::new(),
             instead: None,
             listed: None,
             held: BytesMut::new(),
@@ -107,7 +110,11 @@ impl Observer {
             Seen::Answer(answer) => self.answer(*answer),
             Seen::EventId(_) => self.has_event_id = true,
             Seen::Endpoint(url) => self.endpoint(&url),
+            Seen::ErrorEvent(text) => self.log(&text.text()),
             Seen::Notification(notification) => {
+                if let Some(line) = notification.logged_error() {
+                    self.log(line);
+                }
                 if let Some(call) = notification.task.as_ref().and_then(|task| self.task_over(task))
                     && let Some(end) = notification.task.and_then(|task| task.end)
                 {
@@ -116,6 +123,13 @@ impl Observer {
             }
             Seen::Trouble(trouble) => self.trouble(&trouble),
             Seen::Request(_) => {}
+        }
+    }
+
+    fn log(&mut self, line: &str) {
+        if self.expected.len() == 1 && self.log.len() + line.len() < LOG_BOUND {
+            self.log.push_str(line);
+            self.log.push('\n');
         }
     }
 
@@ -150,7 +164,7 @@ impl Observer {
 
     fn judge(&mut self, call: &Waiting, answer: Answer) {
         let id = answer.id.clone().unwrap_or_else(|| call.id.to_string());
-        let judged = call.judge(Reading::of_answer(&self.head, answer));
+        let judged = call.judge(Reading::of_answer(&self.head, answer).with_log(&self.log));
         if let Some(judged) = judged.filter(|judged| self.head.format == Format::EventStream && judged.provider_left())
         {
             let message = reply::tool_result(&id, &judged.failed_words(), &judged.facts.json());
@@ -218,7 +232,7 @@ impl Observer {
             if expected.is_task {
                 continue;
             }
-            if let Some(judged) = expected.call.judge(reading(&self.head)) {
+            if let Some(judged) = expected.call.judge(reading(&self.head).with_log(&self.log)) {
                 last = Some((expected.id, judged));
             }
         }

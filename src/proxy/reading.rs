@@ -14,6 +14,7 @@ pub(super) struct Reading {
     headers: HeaderMap,
     what: What,
     fault: Option<rules::Fault>,
+    log: String,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -67,14 +68,25 @@ impl Reading {
         Reading { fault: Some(fault_of(fault)), ..under }
     }
 
+    /// With what the server logged while it worked on the call.
+    pub(super) fn with_log(self, log: &str) -> Reading {
+        Reading { log: log.to_owned(), ..self }
+    }
+
     /// Puts what was read into the exchange that the rules judge.
-    pub(super) fn fill(self, exchange: &mut Exchange) {
+    ///
+    /// `keep_success`: a rule may read the body of a success.
+    pub(super) fn fill(self, exchange: &mut Exchange, keep_success: impl FnOnce(&Exchange) -> bool) {
         exchange.status = self.status;
         exchange.headers = self.headers;
         exchange.fault = self.fault;
+        exchange.take_log(&self.log);
         match self.what {
             What::Nothing => {}
-            What::Answer(answer) => exchange.take_answer(&answer),
+            What::Answer(answer) => {
+                let keep = keep_success(exchange);
+                exchange.take_answer(&answer, keep);
+            }
             What::Trouble(trouble) => exchange.take_trouble(&trouble),
             What::Body(text) => exchange.take_body(text),
             What::TaskEnd(end) => exchange.answer = answer_of(end),
@@ -82,7 +94,13 @@ impl Reading {
     }
 
     fn under(head: &Head, what: What) -> Reading {
-        Reading { status: Some(head.status.as_u16()), headers: head.headers.clone(), what, fault: None }
+        Reading {
+            status: Some(head.status.as_u16()),
+            headers: head.headers.clone(),
+            what,
+            fault: None,
+            log: String::new(),
+        }
     }
 }
 

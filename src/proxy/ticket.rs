@@ -14,7 +14,7 @@ use crate::clock::Now;
 use crate::config::ToolSettings;
 use crate::health::{Call, Caller, Permit, ToolRef, View};
 use crate::rules::target;
-use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Verdict};
+use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Table, Verdict};
 use crate::telemetry::events::CallEnded;
 use crate::telemetry::{InFlight, Outcome, ToolMetrics};
 
@@ -97,9 +97,11 @@ impl Ticket {
         let now = self.shared.clock.now();
         let Some(mut call) = self.call.take() else { return Judged::nothing(&self.settings) };
         let (caller, at) = (Arc::clone(&call.caller), call.at.clone());
-        let exchange = self.exchange(reading, &caller, &at, now);
+        let rules = self.shared.rules.load();
+        let table: &Table = rules.table(&caller);
+        let exchange = self.exchange(reading, &caller, &at, (now, table));
         call.target = exchange.targets.first().map(|host| Arc::from(host.as_str()));
-        let verdict = self.shared.rules.load().table(&caller).judge(&exchange);
+        let verdict = table.judge(&exchange);
         self.record(call, &verdict, now);
         let view = self.shared.registry.lookup(&caller, &at, now);
         let facts = Facts::of_verdict(&verdict, &view, now);
@@ -166,12 +168,13 @@ impl Ticket {
         }
         let Some(call) = &self.call else { return false };
         let rules = self.shared.rules.load();
-        let table = rules.table(&call.caller);
-        let exchange = self.exchange(Reading::of_http(head, String::new(), None), &call.caller, &call.at, call.started);
+        let table: &Table = rules.table(&call.caller);
+        let exchange =
+            self.exchange(Reading::of_http(head, String::new(), None), &call.caller, &call.at, (call.started, table));
         table.reads_success_body(&exchange)
     }
 
-    fn exchange(&self, reading: Reading, caller: &Caller, at: &ToolRef, now: Now) -> Exchange {
+    fn exchange(&self, reading: Reading, caller: &Caller, at: &ToolRef, (now, table): (Now, &Table)) -> Exchange {
         let mut exchange = Exchange {
             backend: Arc::clone(&at.backend),
             tool: Arc::clone(&at.tool),
@@ -182,7 +185,7 @@ impl Ticket {
             session_tool: self.settings.policy.session_tool,
             ..Exchange::default()
         };
-        reading.fill(&mut exchange);
+        reading.fill(&mut exchange, |exchange| table.reads_success_body(exchange));
         if !exchange.succeeded() {
             exchange.targets = self.targets();
             exchange.listed = self.shared.lists.lists(&at.backend, caller, &at.tool);

@@ -197,10 +197,16 @@ fn take_messages(exchange: &mut Exchange, body: &str, broke_off: bool) {
     for item in &seen {
         match item {
             Seen::Answer(answer) => {
-                exchange.take_answer(answer);
+                exchange.take_answer(answer, true);
                 return;
             }
             Seen::Trouble(found) => trouble = Some(found),
+            Seen::ErrorEvent(text) => exchange.take_log(&text.text()),
+            Seen::Notification(notification) => {
+                if let Some(line) = notification.logged_error() {
+                    exchange.take_log(line);
+                }
+            }
             _ => {}
         }
     }

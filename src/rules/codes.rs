@@ -34,19 +34,19 @@ const GRPC: [&str; 17] = [
     "ok",
     "cancelled",
     "unknown",
-    "invalidargument",
-    "deadlineexceeded",
-    "notfound",
-    "alreadyexists",
-    "permissiondenied",
-    "resourceexhausted",
-    "failedprecondition",
+    "invalid_argument",
+    "deadline_exceeded",
+    "not_found",
+    "already_exists",
+    "permission_denied",
+    "resource_exhausted",
+    "failed_precondition",
     "aborted",
-    "outofrange",
+    "out_of_range",
     "unimplemented",
     "internal",
     "unavailable",
-    "dataloss",
+    "data_loss",
     "unauthenticated",
 ];
 
@@ -65,7 +65,18 @@ pub(crate) fn normal(code: &str) -> String {
 
 /// All codes of an answer in their normal form, bounded.
 pub(crate) fn of(exchange: &Exchange, text: &str) -> Vec<String> {
-    let mut found = Found::default();
+    let mut codes = Vec::new();
+    of_each(exchange, text, &mut |code| {
+        let code = normal(code);
+        if !code.is_empty() && !codes.contains(&code) {
+            codes.push(code);
+        }
+    });
+    codes
+}
+
+fn of_each(exchange: &Exchange, text: &str, take: &mut dyn FnMut(&str)) {
+    let mut found = Found { take, count: 0, nodes: 0 };
     found.headers(exchange);
     if let Some(body) = &exchange.json {
         found.walk(body, 0);
@@ -81,7 +92,15 @@ pub(crate) fn of(exchange: &Exchange, text: &str) -> Vec<String> {
         }
         found.xml(text);
     }
-    found.codes
+}
+
+/// Hands out each code as it is written, for those who want its words; a sentence in a member for codes is none.
+pub(crate) fn as_written(exchange: &Exchange, text: &str, mut take: impl FnMut(&str)) {
+    of_each(exchange, text, &mut |code| {
+        if !code.contains(char::is_whitespace) {
+            take(code);
+        }
+    });
 }
 
 /// JSON objects that stand within a text: at most two, tried at no more than eight places.
@@ -109,21 +128,18 @@ pub(crate) fn embedded_json(text: &str) -> Vec<Value> {
     values
 }
 
-#[derive(Default)]
-struct Found {
-    codes: Vec<String>,
+struct Found<'t> {
+    take: &'t mut dyn FnMut(&str),
+    count: usize,
     nodes: usize,
 }
 
-impl Found {
+impl Found<'_> {
     fn add(&mut self, code: &str) {
         let code = code.trim();
-        if code.is_empty() || code.len() > CODE_BOUND || self.codes.len() >= CODES_MAX {
-            return;
-        }
-        let code = normal(code);
-        if !code.is_empty() && !self.codes.contains(&code) {
-            self.codes.push(code);
+        if !code.is_empty() && code.len() <= CODE_BOUND && self.count < CODES_MAX {
+            self.count += 1;
+            (self.take)(code);
         }
     }
 

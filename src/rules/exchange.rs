@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::envelope::ENVELOPE_BOUND;
 use super::vocabulary::TransportFault;
 use crate::clock::Now;
 
@@ -15,6 +16,9 @@ pub const TEXT_BOUND: usize = 64 * 1024;
 
 /// Up to which size, in bytes, an answer's body is parsed as JSON for the rules that look into it.
 pub const JSON_BOUND: usize = 256 * 1024;
+
+/// How much of a call's log is kept, in bytes.
+pub const LOG_BOUND: usize = 4 * 1024;
 
 /// What a backend speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +57,10 @@ pub struct Exchange {
     pub text: String,
     /// The body of an HTTP answer as JSON, where it is JSON within [`JSON_BOUND`].
     pub json: Option<Value>,
+    /// The answer calls itself a success and is an error envelope by its structure: members of an error and nothing else.
+    pub disguised: bool,
+    /// What the server logged and the error events that it sent while it worked on the call, within [`LOG_BOUND`].
+    pub log: String,
     /// Whether the call carried a credential of its caller.
     pub credentialed: bool,
     /// Hosts named in the call's arguments (see [`super::target`]), lower case.
@@ -124,15 +132,42 @@ impl Exchange {
         self.headers.get(name).and_then(|v| v.to_str().ok())
     }
 
+    /// Whether the body of this HTTP answer may turn out to be an error envelope, going by its head. (MCP results are read
+    /// in any case.)
+    pub fn may_hold_envelope(&self) -> bool {
+        let length = self.header("content-length").and_then(|length| length.trim().parse::<usize>().ok());
+        let kind = self.content_type();
+        self.kind == BackendKind::Http
+            && length.is_none_or(|length| length <= ENVELOPE_BOUND)
+            && (kind.is_empty()
+                || kind.to_ascii_lowercase().ends_with("json")
+                || kind.to_ascii_lowercase().ends_with("xml"))
+    }
+
+    /// Whether the answer calls itself a success and is an error by its structure.
+    pub fn is_envelope(&self) -> bool {
+        self.disguised || self.grpc_failed()
+    }
+
+    /// Whether that is an MCP result.
+    pub(crate) fn is_mcp_envelope(&self) -> bool {
+        self.disguised && self.kind == BackendKind::Mcp
+    }
+
+    /// Whether a gRPC status says that the call failed.
+    fn grpc_failed(&self) -> bool {
+        self.header("grpc-status").is_some_and(|status| status.trim() != "0")
+    }
+
     /// The media type of the answer, without parameters; empty if none is given.
     pub fn content_type(&self) -> &str {
         self.header("content-type").and_then(|v| v.split(';').next()).unwrap_or("").trim()
     }
 
     /// Whether the call succeeded by structure alone (DESIGN 4): an MCP result without `isError`, or a 2xx or 3xx of an
-    /// HTTP tool. Text is not looked at.
+    /// HTTP tool, and neither an error envelope nor a gRPC status that is not zero. Text is not looked at.
     pub fn succeeded(&self) -> bool {
-        if self.fault.is_some() || self.cancelled {
+        if self.fault.is_some() || self.cancelled || self.disguised || self.grpc_failed() {
             return false;
         }
         match (self.kind, &self.answer) {

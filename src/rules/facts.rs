@@ -7,7 +7,14 @@ use serde_json::Value;
 use super::bits::Bits;
 use super::codes;
 use super::exchange::{Answer, Exchange, TEXT_BOUND};
+use super::quoted;
 use super::text::{bounded, fold};
+use super::words::{PART_BOUND, Words};
+
+/// What stands for the name of the called tool among the words of a reason, so that the words of a name are no reason.
+const THIS_TOOL: &str = "thistool";
+/// A name without any of these is a single word like any other.
+const SEPARATORS: [char; 5] = ['_', '-', '.', '/', ':'];
 
 /// One exchange and what has been found out about it so far.
 pub(crate) struct Facts<'a> {
@@ -15,7 +22,10 @@ pub(crate) struct Facts<'a> {
     text: OnceCell<String>,
     folded: OnceCell<String>,
     codes: OnceCell<Vec<String>>,
+    reason: OnceCell<String>,
+    statuses: OnceCell<Vec<u16>>,
     needles: OnceCell<Bits>,
+    reason_needles: OnceCell<Bits>,
     target: OnceCell<bool>,
 }
 
@@ -26,7 +36,10 @@ impl<'a> Facts<'a> {
             text: OnceCell::new(),
             folded: OnceCell::new(),
             codes: OnceCell::new(),
+            reason: OnceCell::new(),
+            statuses: OnceCell::new(),
             needles: OnceCell::new(),
+            reason_needles: OnceCell::new(),
             target: OnceCell::new(),
         }
     }
@@ -46,9 +59,57 @@ impl<'a> Facts<'a> {
         self.codes.get_or_init(|| codes::of(self.exchange, self.text()))
     }
 
-    /// Which needles of the table occur; `scan` finds them.
-    pub(crate) fn needles(&self, scan: impl FnOnce(&str) -> Bits) -> &Bits {
-        self.needles.get_or_init(|| scan(self.folded()))
+    /// The words of the reason that the failure gives: its codes and its texts. Of an error envelope of MCP the codes
+    /// alone, since nothing but its structure says that it is an error.
+    pub(crate) fn reason(&self) -> &str {
+        self.reason.get_or_init(|| {
+            let mut words = Words::default();
+            codes::as_written(self.exchange, self.text(), |code| words.add(code));
+            if !self.exchange.is_mcp_envelope() {
+                let tool = Some(&*self.exchange.tool).filter(|tool| tool.contains(SEPARATORS));
+                parts(self.exchange, |part| {
+                    let part = bounded(part, PART_BOUND);
+                    match tool {
+                        Some(tool) => words.add(&part.replace(tool, THIS_TOOL)),
+                        None => words.add(&part),
+                    }
+                });
+            }
+            words.finish()
+        })
+    }
+
+    /// The HTTP statuses that the failure quotes: in a member for codes, or in its text where a status stands.
+    pub(crate) fn quoted_statuses(&self) -> &[u16] {
+        self.statuses.get_or_init(|| {
+            let numbers = self.codes().iter().filter_map(|code| code.parse().ok());
+            let mut found: Vec<u16> = numbers.filter(|number| (400..600).contains(number)).collect();
+            if !self.exchange.is_mcp_envelope() {
+                found.extend(quoted::statuses(self.text()));
+            }
+            found
+        })
+    }
+
+    /// The JSON-RPC code at the heart of the failure: the innermost that its text quotes.
+    pub(crate) fn quoted_rpc_code(&self) -> Option<i64> {
+        quoted::rpc_code(self.text())
+    }
+
+    /// Which needles of the table occur in the view; `scan` finds them.
+    pub(crate) fn needles(&self, view: View, scan: impl FnOnce(&str) -> Bits) -> &Bits {
+        match view {
+            View::Text => self.needles.get_or_init(|| scan(self.folded())),
+            View::Reason => self.reason_needles.get_or_init(|| scan(self.reason())),
+        }
+    }
+
+    /// The bytes over which regexes of the view run.
+    pub(crate) fn bytes(&self, view: View) -> &[u8] {
+        match view {
+            View::Text => self.text().as_bytes(),
+            View::Reason => self.reason().as_bytes(),
+        }
     }
 
     /// Whether the failure names a host that the arguments name too and that is not the backend's own.
@@ -72,12 +133,31 @@ impl<'a> Facts<'a> {
     }
 }
 
+/// Two forms of a failure that are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Its text.
+    Text,
+    /// The words of its reason.
+    Reason,
+}
+
 fn whole_text(exchange: &Exchange) -> String {
     let mut text = String::new();
+    parts(exchange, |part| {
+        text.push_str(&bounded(part, TEXT_BOUND));
+        text.push('\n');
+    });
+    text
+}
+
+/// Each part of a failure that has text in it. What was logged speaks only where no answer does.
+fn parts(exchange: &Exchange, mut take: impl FnMut(&str)) {
+    let mut answered = false;
     let mut add = |part: &str| {
         if !part.is_empty() {
-            text.push_str(&bounded(part, TEXT_BOUND));
-            text.push('\n');
+            answered |= exchange.fault.is_none() && !part.trim().is_empty();
+            take(part);
         }
     };
     if let Some(fault) = &exchange.fault {
@@ -93,10 +173,12 @@ fn whole_text(exchange: &Exchange) -> String {
     if let Some(body) = exchange.json.as_ref().filter(|_| exchange.text.contains('\\')) {
         add(&strings_of(body));
     }
-    for name in ["www-authenticate", "grpc-message"] {
-        add(exchange.header(name).unwrap_or(""));
+    let challenge = exchange.header("www-authenticate").unwrap_or("");
+    add(codes::quoted_parameter(challenge, "error_description").unwrap_or(""));
+    add(exchange.header("grpc-message").unwrap_or(""));
+    if !answered {
+        take(&exchange.log);
     }
-    text
 }
 
 /// The texts within a JSON value, unescaped, one a line and within [`TEXT_BOUND`].

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::bits::Bits;
 use super::exchange::Exchange;
 use super::facts::Facts;
-use super::matcher::Matcher;
+use super::matcher::{Matcher, Views};
 use super::rule::When;
 use super::search::Built;
 
@@ -22,6 +22,7 @@ pub(crate) struct Index {
     success: Bits,
     contains: ByNeedle,
     regexes: ByNeedle,
+    phrases: ByNeedle,
 }
 
 /// Rules by the needles of which they must have seen one, and those that need none.
@@ -61,14 +62,15 @@ const STATUS_MAX: u16 = 1000;
 
 impl Index {
     /// Sorts the rules of a table.
-    pub(crate) fn new(matchers: &[Matcher], built: &Built) -> Index {
+    pub(crate) fn new(matchers: &[Matcher], built: &Views) -> Index {
         let all = |wanted: &dyn Fn(&Matcher) -> bool| {
             let mut bits = Bits::empty(matchers.len());
             (0..).zip(matchers).filter(|(_, m)| wanted(m)).for_each(|(at, _)| bits.insert(at));
             bits
         };
         let contains = matchers.iter().map(|m| m.needles.as_deref().map(Cow::Borrowed));
-        let regexes = matchers.iter().map(|m| built.guards(m.regexes.as_deref()?).map(Cow::Owned));
+        let regexes = matchers.iter().map(|m| built.text.guards(m.regexes.as_deref()?).map(Cow::Owned));
+        let phrases = matchers.iter().map(|m| built.reason.guards(m.phrases.as_deref()?).map(Cow::Owned));
         let codes = matchers.iter().flat_map(|m| m.when.rpc_code.iter().flatten().copied());
         Index {
             by_status: (0..STATUS_MAX).map(|status| all(&|m| takes_status(&m.when, status))).collect(),
@@ -80,8 +82,9 @@ impl Index {
             with_fault: all(&|m| m.when.faults.as_ref().is_none_or(|f| !f.transport.is_empty())),
             without_fault: all(&|m| m.when.faults.as_ref().is_none_or(|f| f.any_tool_error)),
             success: all(&|m| m.when.names_success()),
-            contains: ByNeedle::new(contains, matchers.len(), built),
-            regexes: ByNeedle::new(regexes, matchers.len(), built),
+            contains: ByNeedle::new(contains, matchers.len(), &built.text),
+            regexes: ByNeedle::new(regexes, matchers.len(), &built.text),
+            phrases: ByNeedle::new(phrases, matchers.len(), &built.reason),
         }
     }
 
@@ -93,13 +96,14 @@ impl Index {
     }
 
     /// The rules in question for anything else. Reads the text of the failure once.
-    pub(crate) fn for_failure(&self, facts: &Facts<'_>, built: &Built) -> Bits {
+    pub(crate) fn for_failure(&self, facts: &Facts<'_>, built: &Views) -> Bits {
         let mut rules =
             if facts.exchange.fault.is_some() { self.with_fault.clone() } else { self.without_fault.clone() };
         self.narrow(facts.exchange, &mut rules);
-        let seen = built.needles(facts);
+        let seen = built.text.needles(facts);
         rules.keep(&self.contains.rules_of(seen));
         rules.keep(&self.regexes.rules_of(seen));
+        rules.keep(&self.phrases.rules_of(built.reason.needles(facts)));
         rules
     }
 

@@ -4,6 +4,8 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
+use super::text::fold;
+
 /// Literals shorter than this occur everywhere and say little. In bytes.
 const LITERAL_MIN: usize = 3;
 /// A set larger than this is not worth looking for.
@@ -44,7 +46,7 @@ fn best_of_concat(parts: &[Hir]) -> Option<Vec<String>> {
             None if matches!(part.kind(), HirKind::Look(_) | HirKind::Empty) => {}
             None => {
                 candidates.push(vec![std::mem::take(&mut run)]);
-                if !matches!(part.kind(), HirKind::Class(_)) {
+                if !matches!(part.kind(), HirKind::Class(_) | HirKind::Literal(_)) {
                     candidates.extend(best_of(part));
                 }
             }
@@ -61,7 +63,7 @@ fn exact(hir: &Hir) -> Option<String> {
     match hir.kind() {
         HirKind::Literal(literal) => {
             let text = std::str::from_utf8(&literal.0).ok()?;
-            text.is_ascii().then(|| text.to_ascii_lowercase())
+            Some(fold(text))
         }
         HirKind::Class(class) => one_letter(class).map(String::from),
         HirKind::Capture(group) => exact(&group.sub),
@@ -101,6 +103,8 @@ mod tests {
             (r"(?:abc|\d)", None),
             (r"(?:abc)+", Some(vec!["abc"])),
             (r"ab", None),
+            (r"ungültig|écho", Some(vec!["ungültig", "écho"])),
+            (r"\xff\xfeabc", None),
             (r"(?i)n[o']t found", Some(vec!["t found"])),
         ] {
             let found = required(pattern);
@@ -114,7 +118,7 @@ mod tests {
         let source = std::sync::Arc::new(crate::yaml::Source::new("bundled", crate::rules::file::BUNDLED));
         let rules = crate::rules::file::read(&source).unwrap_or_else(|report| panic!("{report}"));
         let whens = rules.iter().flat_map(|rule| std::iter::once(&rule.when).chain(rule.when.not.as_deref()));
-        let regexes = whens.flat_map(|when| when.regex.iter().flatten());
+        let regexes = whens.flat_map(|when| when.regex.iter().chain(&when.phrases).flatten());
         let bare: Vec<&str> = regexes.map(|regex| regex.as_str()).filter(|regex| required(regex).is_none()).collect();
         assert!(bare.is_empty(), "{}", bare.join("\n"));
     }

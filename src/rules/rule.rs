@@ -87,6 +87,12 @@ pub struct When {
     pub mcp_error: Option<bool>,
     /// `rpcCode`.
     pub rpc_code: Option<BTreeSet<i64>>,
+    /// `quotedStatus`: statuses, of which the failure quotes one in the position of a status.
+    pub quoted_status: Option<BTreeSet<u16>>,
+    /// `quotedRpcCode`: JSON-RPC codes, of which the innermost that the failure quotes is one.
+    pub quoted_rpc: Option<BTreeSet<i64>>,
+    /// `envelope`: whether the answer calls itself a success and is an error by its structure.
+    pub envelope: Option<bool>,
     /// `target`: whether the failing host is one that the arguments name.
     pub target: Option<bool>,
     /// `header`: each must be there with a value that fits.
@@ -101,6 +107,8 @@ pub struct When {
     pub contains: Option<Vec<Box<str>>>,
     /// `bodyRegex`, over the bytes of the text as it came; classes and case are those of ASCII unless `(?u)` says otherwise.
     pub regex: Option<Vec<Regex>>,
+    /// `reasonWords`: phrases over the words of the reason (see [`super::phrase`]).
+    pub phrases: Option<Vec<Regex>>,
     /// `not`: none of its fields may hold.
     pub not: Option<Box<When>>,
 }
@@ -156,7 +164,12 @@ impl When {
 
     /// Whether any field reads the text of the answer.
     pub fn reads_text(&self) -> bool {
-        self.contains.is_some() || self.regex.is_some() || self.not.as_ref().is_some_and(|not| not.reads_text())
+        self.contains.is_some()
+            || self.regex.is_some()
+            || self.phrases.is_some()
+            || self.quoted_status.is_some()
+            || self.quoted_rpc.is_some()
+            || self.not.as_ref().is_some_and(|not| not.reads_text())
     }
 
     /// Whether any field reads the body of the answer in some form.

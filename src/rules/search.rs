@@ -7,15 +7,16 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::Regex;
 
 use super::bits::Bits;
-use super::facts::Facts;
+use super::facts::{Facts, View};
 use super::prefilter::required;
 
 /// Up to how many needles the automaton is built for speed; beyond that, for memory.
 const FAST_NEEDLES_MAX: usize = 4_000;
 
-/// Gathers needles and regexes, each once.
-#[derive(Debug, Default)]
+/// Gathers the needles and regexes for one view of a failure, each once.
+#[derive(Debug)]
 pub(crate) struct Search {
+    view: View,
     needles: HashMap<String, usize>,
     texts: Vec<String>,
     known: HashMap<String, usize>,
@@ -30,6 +31,11 @@ struct Guarded {
 }
 
 impl Search {
+    /// Nothing yet.
+    pub(crate) fn new(view: View) -> Search {
+        Search { view, needles: HashMap::new(), texts: Vec::new(), known: HashMap::new(), regexes: Vec::new() }
+    }
+
     /// The number of a folded needle.
     pub(crate) fn needle(&mut self, text: &str) -> usize {
         if let Some(number) = self.needles.get(text) {
@@ -64,13 +70,14 @@ impl Search {
             .kind(Some(AhoCorasickKind::DFA).filter(|_| self.texts.len() <= FAST_NEEDLES_MAX))
             .build(&self.texts)
             .map_err(|e| format!("the needles of all rules do not fit into one automaton: {e}"))?;
-        Ok(Built { automaton, needle_count: self.texts.len(), regexes: self.regexes })
+        Ok(Built { view: self.view, automaton, needle_count: self.texts.len(), regexes: self.regexes })
     }
 }
 
-/// The table's needles and regexes, ready to be looked for.
+/// The table's needles and regexes for one view, ready to be looked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Built {
+    view: View,
     automaton: AhoCorasick,
     needle_count: usize,
     regexes: Vec<Guarded>,
@@ -82,9 +89,9 @@ impl Built {
         self.needle_count
     }
 
-    /// Which needles occur in the exchange's text.
+    /// Which needles occur in the view.
     pub(crate) fn needles<'f>(&self, facts: &'f Facts<'_>) -> &'f Bits {
-        facts.needles(|text| {
+        facts.needles(self.view, |text| {
             let mut seen = Bits::empty(self.needle_count);
             for hit in self.automaton.find_overlapping_iter(text) {
                 seen.insert(hit.pattern().as_usize());
@@ -93,12 +100,12 @@ impl Built {
         })
     }
 
-    /// Whether a regex matches the exchange's text.
+    /// Whether a regex matches the view.
     pub(crate) fn regex_matches(&self, number: usize, facts: &Facts<'_>) -> bool {
         let Some(guarded) = self.regexes.get(number) else { return false };
         let seen = self.needles(facts);
         guarded.needles.as_ref().is_none_or(|needles| needles.iter().any(|needle| seen.contains(*needle)))
-            && guarded.regex.is_match(facts.text().as_bytes())
+            && guarded.regex.is_match(facts.bytes(self.view))
     }
 
     /// The needles of which one must have been seen for any of these regexes to match; `None` if one has no such needles.

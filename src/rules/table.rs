@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::derive;
 use super::exchange::{Answer, Exchange};
-use super::facts::Facts;
+use super::facts::{Facts, View};
 use super::hint;
 use super::index::Index;
-use super::matcher::{Clause, Matcher};
+use super::matcher::{Clause, Matcher, Views};
 use super::rule::{Cooldown, FALLBACK, Rule, Then};
-use super::search::{Built, Search};
+use super::search::Search;
 use super::verdict::{Evidence, Finding, Kind, Verdict};
 use super::vocabulary::{Classification, DispatchCode, HealthAction, Scope};
 
@@ -32,7 +32,7 @@ impl Default for Limits {
 pub struct Table {
     rules: Vec<Rule>,
     matchers: Vec<Matcher>,
-    built: Built,
+    built: Views,
     index: Index,
     limits: Limits,
     unmatched: Then,
@@ -45,9 +45,10 @@ impl Table {
     /// # Errors
     /// Says which bound the needles or regexes of all rules together exceed.
     pub fn new(rules: Vec<Rule>, limits: Limits) -> Result<Table, String> {
-        let mut search = Search::default();
-        let matchers: Vec<Matcher> = rules.iter().map(|rule| Matcher::new(&rule.when, &mut search)).collect();
-        let built = search.build()?;
+        let (mut text, mut reason) = (Search::new(View::Text), Search::new(View::Reason));
+        let matchers: Vec<Matcher> =
+            rules.iter().map(|rule| Matcher::new(&rule.when, &mut text, &mut reason)).collect();
+        let built = Views { text: text.build()?, reason: reason.build()? };
         let index = Index::new(&matchers, &built);
         Ok(Table { rules, matchers, built, index, limits, unmatched: unmatched(), fallback: Arc::from(FALLBACK) })
     }
@@ -69,18 +70,23 @@ impl Table {
         let facts = Facts::new(exchange);
         let candidates = self.index.for_failure(&facts, &self.built);
         let verdict = match self.first_match(candidates.iter(), &facts) {
+            // What is an error by its structure alone stays a success where no rule has anything to say on it.
+            Some(rule) if exchange.disguised && &*rule.id == FALLBACK => return Verdict::SUCCESS,
+            None if exchange.disguised => return Verdict::SUCCESS,
             Some(rule) => self.verdict(&rule.id, &rule.then, &facts),
             None => self.verdict(&self.fallback, &self.unmatched, &facts),
         };
         known_tool(verdict, exchange)
     }
 
-    /// Whether the body of a success must be handed over parsed (`json`, `structured`), because a rule may look into it.
+    /// Whether the body of a success must be handed over parsed (`json`, `structured`): it may be an error envelope, or a
+    /// rule may look into it.
     pub fn reads_success_body(&self, exchange: &Exchange) -> bool {
-        self.index.asks_about_success() && {
-            let rules = self.index.for_success(exchange);
-            rules.iter().filter_map(|at| self.matchers.get(at)).any(|matcher| matcher.reads_body_of(exchange))
-        }
+        exchange.may_hold_envelope()
+            || self.index.asks_about_success() && {
+                let rules = self.index.for_success(exchange);
+                rules.iter().filter_map(|at| self.matchers.get(at)).any(|matcher| matcher.reads_body_of(exchange))
+            }
     }
 
     /// The first clause of each rule before the matching one that does not hold, for explanations: rule id and clause.

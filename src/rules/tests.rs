@@ -68,6 +68,38 @@ fn a_success_is_a_success_whatever_its_text_says() {
 }
 
 #[test]
+fn an_error_envelope_is_a_failure_of_which_only_the_codes_are_read() {
+    let envelope = |error: &str| {
+        let mut exchange = result(false, &json!({"ok": false, "error": error}).to_string());
+        exchange.json = Some(json!({"ok": false, "error": error}));
+        exchange.disguised = true;
+        exchange
+    };
+    assert_eq!(&*finding(&envelope("token_expired")).signature, "auth-expired");
+    let told = finding(&envelope("the token has expired"));
+    assert_eq!(
+        (&*told.signature, told.classification, told.evidence),
+        ("envelope-error", C::Unclear, Evidence::Nothing)
+    );
+    let own = table("patterns: [{id: fallback, match: {}, classification: UNCLEAR}]");
+    assert_eq!(
+        own.judge(&envelope("token_expired")),
+        Verdict::SUCCESS,
+        "a table that knows no envelopes sees a success"
+    );
+}
+
+#[test]
+fn a_log_speaks_only_where_no_answer_does() {
+    let logged = |text: &str| {
+        let mut exchange = result(true, text);
+        exchange.take_log("rate limit exceeded");
+        finding(&exchange).signature
+    };
+    assert_eq!((&*logged(""), &*logged("permission denied")), ("rate-limited", "denied"));
+}
+
+#[test]
 fn what_is_not_yet_an_outcome_is_neutral() {
     let mut cancelled = fault(F::Reset);
     cancelled.cancelled = true;

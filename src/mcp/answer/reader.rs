@@ -124,6 +124,8 @@ impl TextReader {
             if !text.is_truncated() {
                 see(Seen::Endpoint(text.text().into_owned()));
             }
+        } else if end.has_data && end.name == b"error" {
+            see(Seen::ErrorEvent(self.clip.take()));
         }
         self.scanner.reset();
         self.clip.clear();

@@ -49,9 +49,23 @@ fn words(seen: &[Seen]) -> Vec<String> {
             Seen::Notification(notification) => notification.method.clone(),
             Seen::EventId(id) => format!("id {id}"),
             Seen::Endpoint(url) => format!("endpoint {url}"),
+            Seen::ErrorEvent(text) => format!("error event {}", text.text()),
             Seen::Trouble(trouble) => format!("{:?} {}", trouble.kind, trouble.text.text()),
         })
         .collect()
+}
+
+#[test]
+fn an_error_event_and_what_was_logged_as_an_error_are_no_messages_but_tell_why() {
+    let seen = read(Format::EventStream, "event: error\ndata: overloaded\n\nevent: ping\ndata: 1\n\n");
+    assert_eq!(words(&seen), ["error event overloaded"]);
+    let logged = |level: &str| {
+        let message =
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"LEVEL","data":"no disk"}}"#;
+        notification(&message.replace("LEVEL", level)).logged_error().map(str::to_owned)
+    };
+    assert_eq!(logged("error").as_deref(), Some("\"no disk\""));
+    assert_eq!((logged("warning"), logged("info")), (None, None));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::exceptions;
-use crate::rules::exchange::{Answer, BackendKind, Exchange, Fault, JSON_BOUND};
+use crate::rules::exchange::{Answer, BackendKind, Exchange, Fault};
 use crate::rules::rule::RuleTest;
 use crate::rules::vocabulary::TransportFault;
 use crate::yaml::At;
@@ -38,6 +38,10 @@ pub(super) fn test(at: At<'_>) -> Option<RuleTest> {
             targets: targets.unwrap_or_default().iter().map(|host| host.to_lowercase()).collect(),
             ..answered(&body, mcp_error, rpc_code, fault)
         };
+        let mut exchange = exchange;
+        if exchange.answer == Answer::None && exchange.fault.is_none() {
+            exchange.take_body(body.to_string());
+        }
         Some(RuleTest { exchange, expect_match: expect_match? })
     })?
 }
@@ -48,12 +52,10 @@ fn answered(body: &str, mcp_error: Option<bool>, rpc_code: Option<i64>, fault: O
         (Some(is_error), None) => Answer::Result { is_error, result_type: None, task_started: false, structured: None },
         (None, None) => Answer::None,
     };
-    let is_http = answer == Answer::None;
     Exchange {
         answer,
         fault: fault.map(|kind| Fault { kind, detail: body.to_owned() }),
         text: body.to_owned(),
-        json: if is_http && body.len() <= JSON_BOUND { serde_json::from_str(body).ok() } else { None },
         ..Exchange::default()
     }
 }

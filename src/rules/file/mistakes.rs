@@ -57,7 +57,7 @@ fn a_misspelt_clause_is_corrected() {
     5 |       httpstatus: 401
       |       ^^^^^^^^^^ did you mean `httpStatus`?
       |
-      = help: allowed here: httpStatus, httpStatusRange, exceptionType, bodyContains, errorCode, tool, backend, kind, mcpError, rpcCode, target, header, contentType, json, bodyRegex, not
+      = help: allowed here: httpStatus, httpStatusRange, exceptionType, bodyContains, errorCode, tool, backend, kind, mcpError, rpcCode, target, header, contentType, json, bodyRegex, quotedStatus, quotedRpcCode, envelope, reasonWords, not
     "##);
 }
 
@@ -337,7 +337,7 @@ fn not_does_not_nest() {
     5 |       not: {not: {httpStatus: 500}}
       |             ^^^
       |
-      = help: allowed here: httpStatus, httpStatusRange, exceptionType, bodyContains, errorCode, tool, backend, kind, mcpError, rpcCode, target, header, contentType, json, bodyRegex
+      = help: allowed here: httpStatus, httpStatusRange, exceptionType, bodyContains, errorCode, tool, backend, kind, mcpError, rpcCode, target, header, contentType, json, bodyRegex, quotedStatus, quotedRpcCode, envelope, reasonWords
     "##);
 }
 

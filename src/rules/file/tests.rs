@@ -332,6 +332,46 @@ fn every_test_of_a_bundled_rule_holds() {
 }
 
 #[test]
+fn every_bundled_rule_says_why_and_is_hit_by_a_test_of_its_own() {
+    let rules = read(&Arc::new(Source::new(BUNDLED_NAME, BUNDLED))).unwrap_or_else(|report| panic!("{report}"));
+    for rule in &rules {
+        assert!(rule.then.note.is_some(), "{} has no note", rule.id);
+        assert!(rule.tests.iter().any(|test| test.expect_match), "{} has no test that it matches", rule.id);
+    }
+}
+
+/// Rules that name a service or repeat a sentence know one failure; the bundled ones are to know kinds of failures.
+#[test]
+fn no_bundled_rule_names_a_service_or_repeats_a_sentence() {
+    const SERVICES: &str = "airtable amazon anthropic asana atlassian aws azure bitbucket brave chromium cloudflare \
+        confluence datadog discord docker dropbox elastic elasticsearch everything facebook fastmcp figma firecrawl github \
+        gitlab gmail google grafana heroku hubspot intercom jira kubernetes linear linkedin mailchimp microsoft mongodb \
+        mysql neon netlify notion okta openai opensearch outlook paypal pinecone playwright postgres postgresql posthog \
+        puppeteer qdrant redis reddit salesforce sendgrid sentry shopify slack snowflake spotify sqlite square stripe \
+        supabase supergateway tavily telegram trello twilio twitter vercel whatsapp wikipedia youtube zendesk zoom";
+    let text = BUNDLED.lines().filter(|line| !line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n");
+    let words: HashSet<String> = text.to_lowercase().split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect();
+    let named: Vec<&str> = SERVICES.split_whitespace().filter(|name| words.contains(*name)).collect();
+    assert!(named.is_empty(), "{named:?}");
+
+    let sentence = regex::Regex::new("[a-z']+(?: [a-z']+){3}").unwrap();
+    let rules = read(&Arc::new(Source::new(BUNDLED_NAME, BUNDLED))).unwrap_or_else(|report| panic!("{report}"));
+    for rule in &rules {
+        for when in std::iter::once(&rule.when).chain(rule.when.not.as_deref()) {
+            let regexes = when.regex.iter().flatten().map(|regex| regex.as_str());
+            let phrases = when.phrases.iter().flatten().map(|phrase| phrase.as_str());
+            let plain = phrases.map(|phrase| {
+                phrase.replace("(?: [^ .]+){0,4} ", "|").replace("(?:", "").replace("s?", "").replace(')', "")
+            });
+            let needles = when.contains.iter().flatten().map(|needle| needle.to_string());
+            for needle in regexes.map(str::to_owned).chain(plain).chain(needles) {
+                assert!(!sentence.is_match(&needle), "{}: `{needle}` has four words or more", rule.id);
+            }
+        }
+    }
+}
+
+#[test]
 fn the_schema_knows_every_key() {
     let drawn = schema();
     let rule = &drawn["properties"]["patterns"]["items"]["properties"];

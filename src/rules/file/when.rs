@@ -9,6 +9,7 @@ use super::exceptions;
 use crate::glob::Glob;
 use crate::rules::codes;
 use crate::rules::exchange::BackendKind;
+use crate::rules::phrase;
 use crate::rules::rule::{Want, When};
 use crate::rules::text::fold;
 use crate::yaml::{At, Fields, Kind, Value};
@@ -78,8 +79,29 @@ fn clauses(fields: &Fields<'_>) -> Option<When> {
         codes,
         contains,
         regex,
-        not: None,
+        ..derived(fields)
     })
+}
+
+/// The clauses about what is worked out from an answer rather than read in it.
+fn derived(fields: &Fields<'_>) -> When {
+    let quoted_status = fields
+        .opt("quotedStatus", "HTTP status that the failure quotes where a status stands", |at| at.one_or_list(status));
+    let quoted_rpc = fields.opt("quotedRpcCode", "innermost JSON-RPC code that the failure quotes", |at| {
+        at.one_or_list(|at| at.int(CODE))
+    });
+    let envelope = fields.opt("envelope", "whether a success is an error by its structure", |at| at.bool());
+    let phrases =
+        fields.opt("reasonWords", "phrases such as `token|key .. expired`, over codes and texts alike", |at| {
+            at.one_or_list(phrase)
+        });
+    When {
+        quoted_status: quoted_status.map(BTreeSet::from_iter),
+        quoted_rpc: quoted_rpc.map(BTreeSet::from_iter),
+        envelope,
+        phrases,
+        ..When::default()
+    }
 }
 
 fn status(at: At<'_>) -> Option<u16> {
@@ -162,6 +184,15 @@ fn regex(at: At<'_>) -> Option<Regex> {
         }
         let regex = RegexBuilder::new(text).unicode(false).size_limit(REGEX_BOUND).build().map_err(|e| in_short(&e))?;
         if regex.is_match(b"") { Err("it matches every text, also an empty one".to_owned()) } else { Ok(regex) }
+    })
+}
+
+fn phrase(at: At<'_>) -> Option<Regex> {
+    at.parse("a phrase such as `rate limit*` or `token|key .. expired`", ".", |text| {
+        if text.len() > TEXT_MAX {
+            return Err(format!("it has {} bytes, at most {TEXT_MAX} are read", text.len()));
+        }
+        phrase::regex(text)
     })
 }
 
