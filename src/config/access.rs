@@ -63,8 +63,7 @@ impl Access {
         if held.is_empty() {
             held.extend(self.roles.get(DEFAULT));
         }
-        held.iter().all(|lists| !lists.denies(tool))
-            && (held.is_empty() || held.iter().any(|lists| lists.allows(tool)))
+        held.iter().all(|lists| !lists.denies(tool)) && (held.is_empty() || held.iter().any(|lists| lists.allows(tool)))
     }
 
     /// Whether callers can differ in what they may use.

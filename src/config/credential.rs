@@ -103,7 +103,8 @@ impl Template {
 }
 
 fn part(reference: &str, directory: &Path) -> Result<Part, String> {
-    const FORMS: &str = "a reference is `${env:NAME}`, `${file:PATH}`, `${env_file:PATH#KEY}` or `${oauth:access_token}`";
+    const FORMS: &str =
+        "a reference is `${env:NAME}`, `${file:PATH}`, `${env_file:PATH#KEY}` or `${oauth:access_token}`";
     let named = |name: &str| (1..=NAME_MAX).contains(&name.len()) && !name.contains(char::is_control);
     match reference.split_once(':') {
         Some(("env", name)) if named(name) => Ok(Part::Credential(Credential::Env(Arc::from(name)))),
@@ -153,10 +154,11 @@ fn one(f: &Fields<'_>, directory: &Path) -> Option<Credential> {
     let key = f.opt("key", "The key in `env_file`.", |at| at.line(NAME_MAX));
     let given = [f.has("env"), f.has("file"), f.has("env_file")].into_iter().filter(|given| *given).count();
     if given != 1 || f.has("env_file") != f.has("key") {
-        return f.at().fail_with(
-            "a credential has exactly one of `env`, `file`, and `env_file` with `key`",
-            |problem| problem.help("`{env: NAME}`, `{file: PATH}` or `{env_file: PATH, key: NAME}`"),
-        );
+        return f
+            .at()
+            .fail_with("a credential has exactly one of `env`, `file`, and `env_file` with `key`", |problem| {
+                problem.help("`{env: NAME}`, `{file: PATH}` or `{env_file: PATH, key: NAME}`")
+            });
     }
     match (env, file, env_file.zip(key)) {
         (Some(name), ..) => Some(Credential::Env(name)),

@@ -25,7 +25,7 @@ pub struct Integration {
     /// How long an answer of the probe is good.
     pub ttl: Duration,
     /// How it is asked; `None`: credentials alone decide.
-    pub probe: Option<Probe>,
+    pub probe: Option<Arc<Probe>>,
 }
 
 /// How readiness is found out.
@@ -44,7 +44,7 @@ pub(super) fn places<'a>(
     integrations: &'a BTreeMap<Arc<str>, Integration>,
     readiness: &'a Readiness,
 ) -> impl Iterator<Item = &'a Credential> {
-    let of_probes = integrations.values().filter_map(|integration| integration.probe.as_ref());
+    let of_probes = integrations.values().filter_map(|integration| integration.probe.as_deref());
     integrations
         .values()
         .flat_map(|integration| &integration.credentials)
@@ -100,13 +100,15 @@ fn integration(f: &Fields<'_>, id: &Arc<str>, directory: &Path) -> Integration {
             .unwrap_or_default(),
         setup_hint: f.opt("setup_hint", HINT, |at| at.line(HINT_MAX)),
         ttl: f.duration("ttl", TTL, 5 * MINUTE, SECOND..=HOUR),
-        probe: f.opt("probe", PROBE, |at| probe(at, directory)),
+        probe: f.opt("probe", PROBE, |at| probe(at, directory)).map(Arc::new),
     }
 }
 
 pub(super) fn readiness(f: &Fields<'_>, directory: &Path) -> Readiness {
-    let background = "Ask integrations by their probes; `false` makes no request, so that nothing but credentials decides.";
-    let mapped = "Where credentials stand that backends declare by name; what is not named here is never held against a tool.";
+    let background =
+        "Ask integrations by their probes; `false` makes no request, so that nothing but credentials decides.";
+    let mapped =
+        "Where credentials stand that backends declare by name; what is not named here is never held against a tool.";
     let credentials = |at: At<'_>| at.entries(|_, at| credential(at, directory));
     Readiness {
         background: f.flag("background", background, true),

@@ -255,13 +255,21 @@ fn condition(at: At<'_>) -> Option<Condition> {
         Kind::Map,
         |at| at.map(body)?,
         |at| {
-            at.by_kind(Kind::Number, |at| number(at).map(Condition::Status), |at| {
-                at.parse("a status, `5xx`, `timeout` or `connect`", "^([1-5]xx|timeout|connect)$", |text| match text {
-                    "timeout" => Ok(Condition::Fault(ProbeFault::Timeout)),
-                    "connect" => Ok(Condition::Fault(ProbeFault::Connect)),
-                    text => hundred(text).map(Condition::Status),
-                })
-            })
+            at.by_kind(
+                Kind::Number,
+                |at| number(at).map(Condition::Status),
+                |at| {
+                    at.parse(
+                        "a status, `5xx`, `timeout` or `connect`",
+                        "^([1-5]xx|timeout|connect)$",
+                        |text| match text {
+                            "timeout" => Ok(Condition::Fault(ProbeFault::Timeout)),
+                            "connect" => Ok(Condition::Fault(ProbeFault::Connect)),
+                            text => hundred(text).map(Condition::Status),
+                        },
+                    )
+                },
+            )
         },
     )
 }

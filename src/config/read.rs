@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backend::{Backend, Marks, backend};
+use super::integrations::{Integration, integrations, readiness};
 use super::sections::{self, MINUTE, SECOND};
 use super::tools::{MODES, Overrides, Tools, overrides};
-use super::integrations::{Integration, integrations, readiness};
 use super::{Config, access, identity};
 use crate::glob::Glob;
 use crate::health::{Mode, Tuning};
@@ -72,7 +72,8 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
     })?
 }
 
-const INTEGRATIONS: &str = "What backs tools, by name: the credentials it needs, and how it is asked whether it is set up.";
+const INTEGRATIONS: &str =
+    "What backs tools, by name: the credentials it needs, and how it is asked whether it is set up.";
 const READINESS: &str = "How it is found out whether integrations are set up.";
 const ACCESS: &str = "Which tools callers may list and call, by profile and role.";
 const IDENTITY: &str = "Where a caller's identity is read from; of each list the first source that is present wins.";

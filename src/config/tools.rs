@@ -130,9 +130,19 @@ impl Tools {
         self.inner.overrides.iter().flat_map(|(_, overrides)| overrides.credentials.iter().flatten())
     }
 
+    /// The patterns that name this integration, in the order of the file.
+    pub fn patterns_of(&self, integration: &str) -> Vec<String> {
+        let names_it = |overrides: &Overrides| overrides.integration().is_some_and(|(id, _)| &**id == integration);
+        let patterns = self.inner.overrides.iter().filter(|(_, overrides)| names_it(overrides));
+        patterns.map(|(glob, _)| glob.as_str().to_owned()).collect()
+    }
+
     /// Whether some tool is for callers with certain roles only.
     pub fn ask_for_roles(&self) -> bool {
-        self.inner.overrides.iter().any(|(_, overrides)| overrides.roles.as_ref().is_some_and(|roles| !roles.is_empty()))
+        self.inner
+            .overrides
+            .iter()
+            .any(|(_, overrides)| overrides.roles.as_ref().is_some_and(|roles| !roles.is_empty()))
     }
 
     /// Whether the tool is provided by the session itself, so that its faults stay there.
@@ -222,9 +232,11 @@ const SAFETY: &str = "`SAFE_PROBE`: may be called in a probe, since calling it c
 const TIMEOUT: &str = "For the head of the answer; default: the backend's `timeouts.response`.";
 
 const INTEGRATION: &str = "What backs the tool: a name of `integrations`, or `none`, over what the backend declares.";
-const CREDENTIALS: &str = "What must be there besides the integration's own; if one is missing, the tool is not set up.";
+const CREDENTIALS: &str =
+    "What must be there besides the integration's own; if one is missing, the tool is not set up.";
 const HINT: &str = "What somebody has to do so that the credentials are there.";
-const ROLES: &str = "The tool does not exist for callers without all of these roles; `[]` over what the backend declares.";
+const ROLES: &str =
+    "The tool does not exist for callers without all of these roles; `[]` over what the backend declares.";
 
 fn tool(f: &Fields<'_>, directory: &Path) -> Overrides {
     let shortest = Duration::from_millis(10);
