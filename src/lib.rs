@@ -1,7 +1,7 @@
 //! toolvane: a sidecar reverse proxy that knows which tools of an LLM agent are usable, for whom, and until when.
 //!
 //! `ARCHITECTURE.md` tells the life of a call and which module does what. A module may use those before it in this list
-//! only: `clock`, `glob` ← `yaml` ← `mcp`, `http` ← `rules` ← `health` ← `config`, `store` ← `telemetry` ← `proxy` ← `admin` ← `app` ← `cli`.
+//! only: `clock`, `glob` ← `yaml` ← `mcp`, `http` ← `rules` ← `health` ← `config`, `store` ← `telemetry` ← `proxy`, `readiness` ← `admin` ← `app` ← `cli`.
 
 pub mod admin;
 pub mod app;
@@ -13,6 +13,7 @@ pub mod health;
 pub mod http;
 pub mod mcp;
 pub mod proxy;
+pub mod readiness;
 pub mod rules;
 pub mod store;
 pub mod telemetry;

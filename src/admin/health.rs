@@ -14,6 +14,7 @@ use super::query::{Parameters, scope};
 use super::{Admin, refuse};
 use crate::clock::{Now, Wall};
 use crate::health::{Caller, Document, Filter, Status, ToolRef, View};
+use crate::proxy::Hidden;
 use crate::rules::{Classification, Scope};
 
 type Given = Query<BTreeMap<String, String>>;
@@ -136,6 +137,15 @@ impl Effective {
     }
 }
 
+/// A tool with what backs it.
+#[derive(Serialize)]
+struct Tool {
+    #[serde(flatten)]
+    effective: Effective,
+    integration: Option<Arc<str>>,
+    status_reason: Option<Hidden>,
+}
+
 /// `GET /v1/lookup`: the effective entry of a caller's cascade.
 pub(super) async fn lookup(State(admin): State<Arc<Admin>>, Query(given): Given) -> Response {
     answer(|| {
@@ -149,13 +159,14 @@ pub(super) async fn lookup(State(admin): State<Arc<Admin>>, Query(given): Given)
     })
 }
 
-fn caller_of(given: &Parameters) -> Caller {
+/// The caller that the parameters describe.
+pub(super) fn caller_of(given: &Parameters) -> Caller {
     Caller {
         session: given.text("session").map(Arc::from),
         user: given.text("user").map(Arc::from),
         project: given.text("project").unwrap_or("default").into(),
         tenant: given.text("tenant").unwrap_or("default").into(),
-        roles: Vec::new(),
+        roles: given.text("roles").map(roles).unwrap_or_default(),
         credential: None,
     }
 }
@@ -188,21 +199,24 @@ pub(super) async fn tools(State(admin): State<Arc<Admin>>, Query(given): Given) 
     answer(|| {
         let given = Parameters::checked(given, &["backend", "session", "user", "project", "tenant"])?;
         let caller = caller_of(&given);
-        let now = admin.clock.now();
         let wanted = given.text("backend").map(str::to_owned);
-        let known = admin.proxy.tools().into_iter();
+        let known = admin.proxy.catalogue(&caller, None).into_iter();
         let tools: Vec<_> = known
-            .filter(|(backend, _)| wanted.as_deref().is_none_or(|wanted| wanted == &**backend))
-            .map(|(backend, tool)| {
-                let at = ToolRef { backend, tool: tool.into() };
-                let view = admin.registry.lookup(&caller, &at, now);
-                Effective::of(at, &view)
+            .filter(|entry| wanted.as_deref().is_none_or(|wanted| *wanted == *entry.backend))
+            .map(|entry| {
+                let at = ToolRef { backend: Arc::clone(&entry.backend), tool: Arc::clone(&entry.tool) };
+                let effective = Effective::of(at, &entry.health);
+                Tool { effective, integration: entry.integration, status_reason: entry.reason }
             })
             .collect();
         Ok(Json(json!({ "tools": tools })).into_response())
     })
 }
 
-fn answer(work: impl FnOnce() -> Answer) -> Response {
+fn roles(text: &str) -> Vec<Arc<str>> {
+    text.split(',').map(str::trim).filter(|role| !role.is_empty()).map(Arc::from).collect()
+}
+
+pub(super) fn answer(work: impl FnOnce() -> Answer) -> Response {
     work().unwrap_or_else(|refusal| *refusal)
 }

@@ -12,7 +12,7 @@ use super::{Admin, refuse};
 use crate::clock::Now;
 use crate::health::{Document, Filter, Status};
 use crate::rules::{Classification, Scope};
-use crate::telemetry::{Sample, ToolState};
+use crate::telemetry::{HiddenTools, IntegrationState, Sample, ToolState};
 
 /// All metrics in the format that the scraper asks for.
 pub(super) async fn metrics(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Response {
@@ -32,6 +32,8 @@ fn sample(admin: &Admin) -> Sample {
         tools: tools(admin, &documents, now),
         cooldowns: cooldowns(&documents, now),
         documents: u64::try_from(admin.registry.size()).unwrap_or(u64::MAX),
+        hidden: hidden(admin),
+        integrations: integrations(admin),
         store: admin.store.as_ref().map(|store| store.stats()),
     }
 }
@@ -55,6 +57,16 @@ fn tools(admin: &Admin, documents: &[Document], now: Now) -> Vec<ToolState> {
         }
     }
     worst.into_values().collect()
+}
+
+fn hidden(admin: &Admin) -> Vec<HiddenTools> {
+    let counts = admin.proxy.hidden().into_iter();
+    counts.map(|((backend, reason), count)| HiddenTools { backend, reason: reason.as_str(), count }).collect()
+}
+
+fn integrations(admin: &Admin) -> Vec<IntegrationState> {
+    let all = admin.integrations.show().into_iter();
+    all.map(|shown| IntegrationState { integration: shown.id, state: shown.state }).collect()
 }
 
 fn cooldowns(documents: &[Document], now: Now) -> Vec<(Arc<str>, Classification, u64)> {

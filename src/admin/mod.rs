@@ -1,8 +1,9 @@
 //! The admin listener (DESIGN 14): is the process alive, what do its metrics say, what does it believe.
 //!
-//! It only reads. Its answers are JSON; errors are problem documents (RFC 9457).
+//! It reads, and can have integrations asked anew. Its answers are JSON; errors are problem documents (RFC 9457).
 
 mod health;
+mod integrations;
 mod metrics;
 mod probes;
 mod query;
@@ -15,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
 use crate::clock::Clock;
@@ -23,6 +24,7 @@ use crate::health::Registry;
 use crate::http::problem::Problem;
 use crate::proxy::Proxy;
 use crate::proxy::net::DrainSignal;
+use crate::readiness::Integrations;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
 
@@ -36,6 +38,10 @@ pub struct Admin {
     pub telemetry: Arc<Telemetry>,
     /// Which tools are known, and how many calls are in flight.
     pub proxy: Proxy,
+    /// What backs tools.
+    pub integrations: Arc<Integrations>,
+    /// Whether requests may change something: only on a loopback listener, which has no authentication yet.
+    pub writable: bool,
     /// The state file, if there is one.
     pub store: Option<Arc<Store>>,
     /// Whether we leave.
@@ -93,19 +99,28 @@ pub fn router(admin: Arc<Admin>) -> Router {
         .route("/v1/health/{scope}/{scope_id}/{tool}", get(health::one))
         .route("/v1/lookup", get(health::lookup))
         .route("/v1/tools", get(health::tools))
+        .route("/v1/manifest", get(integrations::manifest))
+        .route("/v1/integrations", get(integrations::list))
+        .route("/v1/integrations/invalidate", post(integrations::invalidate_all))
+        .route("/v1/integrations/{id}", get(integrations::one))
+        .route("/v1/integrations/{id}/invalidate", post(integrations::invalidate))
         .fallback(nothing_here)
         .method_not_allowed_fallback(only_get)
         .with_state(admin)
 }
 
 async fn nothing_here() -> Response {
-    const ROUTES: &str =
-        "/livez, /readyz, /startupz, /metrics, /v1/health, /v1/health/{scope}/{scopeId}/{tool}, /v1/lookup, /v1/tools";
+    const ROUTES: &str = "/livez, /readyz, /startupz, /metrics, /v1/health, /v1/health/{scope}/{scopeId}/{tool}, /v1/lookup, \
+         /v1/tools, /v1/manifest, /v1/integrations, /v1/integrations/{id}, /v1/integrations/{id}/invalidate";
     refuse(StatusCode::NOT_FOUND, "nothing here", format!("the admin listener answers {ROUTES}"))
 }
 
 async fn only_get() -> Response {
-    refuse(StatusCode::METHOD_NOT_ALLOWED, "method not allowed", "the admin listener answers GET and HEAD")
+    refuse(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method not allowed",
+        "the admin listener answers GET and HEAD, and POST on /v1/integrations/{id}/invalidate",
+    )
 }
 
 /// A problem document.

@@ -10,7 +10,7 @@ use crate::health::Status;
 use crate::rules::Scope;
 
 /// The parameters of one request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Parameters {
     given: BTreeMap<String, String>,
 }

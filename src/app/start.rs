@@ -12,9 +12,10 @@ use thiserror::Error;
 use crate::admin::{self, Admin};
 use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
-use crate::health::{Backing, MemoryOnly, Registry};
+use crate::health::{Backing, MemoryOnly, Readiness, Registry};
 use crate::proxy::net::{self, Drain, DrainSignal, Limits};
 use crate::proxy::{Parts, Proxy, RuleSet};
+use crate::readiness::{Environment, Integrations};
 use crate::store::{self, InstallKey, OpenError, Store};
 use crate::telemetry::events::{Draining, Reloaded, Started, Stopped, StoreOpened, StoreReported};
 use crate::telemetry::{self, Telemetry};
@@ -35,6 +36,8 @@ pub struct App {
     pub seed: u64,
     /// A name for the configuration in force, for logs and metrics.
     pub config_hash: String,
+    /// The environment variables that the configuration names.
+    pub environment: Environment,
 }
 
 impl fmt::Debug for App {
@@ -81,6 +84,7 @@ pub struct Running {
     proxy: Proxy,
     store: Option<Arc<Store>>,
     serving: tokio::task::JoinHandle<()>,
+    integrations: Arc<Integrations>,
 }
 
 impl App {
@@ -90,19 +94,17 @@ impl App {
     /// What stands in the way, and what to do about it.
     pub async fn start(self) -> Result<Running, StartError> {
         let config = self.config;
-        let telemetry = Arc::new(Telemetry::new(&telemetry::Settings {
-            version: VERSION.to_owned(),
-            revision: option_env!("TOOLVANE_REVISION").unwrap_or("unknown").to_owned(),
-            tools_max: config.metrics_tools_max,
-        }));
+        let telemetry = telemetry(&config);
         let now = self.clock.now();
         telemetry.emit(Reloaded { result: Ok(&self.config_hash), at: now.wall });
         let (store, key) = open_store(&config, &self.clock, &telemetry, InstallKey(self.fresh_key))?;
         let registry = remembered(&config, store.as_ref(), now);
+        let integrations = integrations(&config, self.environment, &self.clock, &telemetry, self.seed);
         let proxy = Proxy::new(Parts {
             config: Arc::clone(&config),
             clock: Arc::clone(&self.clock),
             registry: Arc::clone(&registry),
+            readiness: Arc::clone(&integrations) as Arc<dyn Readiness>,
             rules: self.rules,
             telemetry: Arc::clone(&telemetry),
             key: key.0,
@@ -116,6 +118,8 @@ impl App {
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             proxy: proxy.clone(),
+            integrations: Arc::clone(&integrations),
+            writable: admin_bound.address().ip().is_loopback(),
             store: store.clone(),
             drain: signal.clone(),
             started: AtomicBool::new(false),
@@ -123,7 +127,7 @@ impl App {
         let listen: Vec<SocketAddr> = listeners.iter().map(net::Bound::address).collect();
         let admin_address = admin_bound.address();
         let serving = tokio::spawn(serve(listeners, proxy.clone(), limits(&config), signal));
-        tokio::spawn(proxy.clone().probe_forever());
+        in_background(&proxy, &integrations);
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
         telemetry.emit(Started {
@@ -143,11 +147,17 @@ impl App {
             proxy,
             store,
             serving,
+            integrations,
         })
     }
 }
 
 impl Running {
+    /// What is believed about integrations, for tests that speak for a service.
+    pub fn integrations(&self) -> &Arc<Integrations> {
+        &self.integrations
+    }
+
     /// Leaves in order: nothing is learned any more, new calls are taken for as long as it takes callers to hear of it, and
     /// what is in flight is finished until the drain timeout.
     pub fn drain(&self) {
@@ -199,6 +209,33 @@ async fn serve(listeners: Vec<net::Bound>, proxy: Proxy, limits: Limits, signal:
     net::serve(listeners, service, limits, signal).await;
 }
 
+fn telemetry(config: &Config) -> Arc<Telemetry> {
+    Arc::new(Telemetry::new(&telemetry::Settings {
+        version: VERSION.to_owned(),
+        revision: option_env!("TOOLVANE_REVISION").unwrap_or("unknown").to_owned(),
+        tools_max: config.metrics_tools_max,
+    }))
+}
+
+/// What goes on for as long as the process lives: probes of backends, and of integrations.
+fn in_background(proxy: &Proxy, integrations: &Arc<Integrations>) {
+    tokio::spawn(proxy.clone().probe_forever());
+    let told = proxy.clone();
+    tokio::spawn(Arc::clone(integrations).run(move || told.readiness_changed()));
+}
+
+/// What backs tools; nothing has been asked yet.
+fn integrations(
+    config: &Arc<Config>,
+    environment: Environment,
+    clock: &Arc<dyn Clock>,
+    telemetry: &Arc<Telemetry>,
+    seed: u64,
+) -> Arc<Integrations> {
+    let (config, clock, telemetry) = (Arc::clone(config), Arc::clone(clock), Arc::clone(telemetry));
+    Arc::new(Integrations::new(config, environment, clock, telemetry, random(seed.rotate_left(32))))
+}
+
 /// The registry, with everything that the store remembers.
 fn remembered(config: &Config, store: Option<&Arc<Store>>, now: Now) -> Arc<Registry> {
     let backing: Arc<dyn Backing> = match store {
@@ -228,6 +265,11 @@ fn open_store(
     telemetry.emit(StoreOpened { path, opened: &opened, documents: store.load_all().len() });
     let key = store.install_key();
     Ok((Some(Arc::new(store)), key))
+}
+
+async fn bind_admin(address: SocketAddr) -> Result<admin::Bound, StartError> {
+    let bound = admin::Bound::bind(address).await;
+    bound.map_err(|why| StartError::Listen { address, key: "admin.listen", why })
 }
 
 async fn bind(config: &Config) -> Result<Vec<net::Bound>, StartError> {

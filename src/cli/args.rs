@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 /// A sidecar reverse proxy that knows which tools of an LLM agent are usable, for whom, and until when.
@@ -27,6 +27,12 @@ pub enum Command {
     /// Ask a running toolvane whether it is ready; for container health checks.
     #[command(after_help = "Exit codes: 0 ready, 1 not ready, 69 nobody answers.")]
     Healthcheck(Healthcheck),
+    /// What backs tools, whether it is set up, and which tools it unlocks.
+    #[command(after_help = "Exit codes: 0 fine, 1 refused, 69 nobody answers.")]
+    Integrations(Integrations),
+    /// What a caller sees in the tool list, and why not the rest.
+    #[command(after_help = "Exit codes: 0 fine, 1 refused, 69 nobody answers.")]
+    Manifest(Manifest),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -76,6 +82,63 @@ pub struct Healthcheck {
     /// The admin listener.
     #[arg(long, env = "TOOLVANE_ADMIN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
     pub admin: String,
+}
+
+/// How a running process is asked.
+#[derive(Debug, Args)]
+pub struct Ask {
+    /// The admin listener.
+    #[arg(long, env = "TOOLVANE_ADMIN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
+    pub admin: String,
+    /// How the answer looks.
+    #[arg(short, long, default_value = "table", value_name = "FORM")]
+    pub output: Form,
+}
+
+/// How an answer looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// JSON, as the admin API gives it.
+    Json,
+    /// For people.
+    Table,
+}
+
+/// `toolvane integrations`.
+#[derive(Debug, Args)]
+pub struct Integrations {
+    /// How to ask.
+    #[command(flatten)]
+    pub ask: Ask,
+}
+
+/// `toolvane manifest`.
+#[derive(Debug, Args)]
+pub struct Manifest {
+    /// How to ask.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// Tools of this backend alone.
+    #[arg(long)]
+    pub backend: Option<String>,
+    /// The caller's session.
+    #[arg(long)]
+    pub session: Option<String>,
+    /// The caller.
+    #[arg(long)]
+    pub user: Option<String>,
+    /// The caller's project.
+    #[arg(long)]
+    pub project: Option<String>,
+    /// The caller's tenant.
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// The caller's roles, a comma between two.
+    #[arg(long)]
+    pub roles: Option<String>,
+    /// The caller's profile.
+    #[arg(long)]
+    pub profile: Option<String>,
 }
 
 /// Whether the user asked for no colours (`NO_COLOR`, any value but the empty one).

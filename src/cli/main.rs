@@ -6,7 +6,8 @@ use clap::{CommandFactory, Parser};
 
 use super::args::{Arguments, Classify, Command};
 use super::check::{self, Output};
-use super::{BAD, CONFIG, FINE, USAGE, classify, healthcheck, run};
+use super::table::Printed;
+use super::{BAD, CONFIG, FINE, USAGE, classify, healthcheck, integrations, run};
 use crate::clock::{Clock, SystemClock};
 use crate::rules::{self, Limits};
 use crate::yaml::{Source, Style};
@@ -35,11 +36,19 @@ pub fn main() -> u8 {
         }
         Command::Classify(args) => classify(&args, words),
         Command::Healthcheck(args) => healthcheck::healthcheck(&args.admin, words),
+        Command::Integrations(args) => print(&integrations::integrations(&args), words),
+        Command::Manifest(args) => print(&integrations::manifest(&args), words),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "toolvane", &mut io::stdout());
             FINE
         }
     }
+}
+
+fn print(printed: &Printed, words: &mut impl Write) -> u8 {
+    let _ = io::stdout().write_all(printed.data.as_bytes());
+    let _ = words.write_all(printed.words.as_bytes());
+    printed.code
 }
 
 fn classify(args: &Classify, words: &mut impl Write) -> u8 {

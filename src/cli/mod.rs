@@ -2,11 +2,14 @@
 //! to standard output, words to standard error.
 
 pub mod args;
+pub mod ask;
 pub mod check;
 pub mod classify;
 pub mod healthcheck;
+pub mod integrations;
 pub mod main;
 pub mod run;
+pub mod table;
 
 /// All is fine.
 pub const FINE: u8 = 0;

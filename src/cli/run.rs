@@ -11,6 +11,7 @@ use super::{BAD, CONFIG, FINE};
 use crate::app::{self, App, Running, service_manager};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Arguments, Config, LogFormat, LogLevel};
+use crate::readiness::Environment;
 use crate::telemetry::logs;
 use crate::yaml::{Report, Source, Style};
 
@@ -54,6 +55,8 @@ fn prepare(args: &Run) -> Result<App, Report> {
         }
     };
     let rules = app::compile(&config)?;
+    let read = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
+    let environment = Environment::of(config.credential_places(), read);
     let hash = blake3::hash(text.as_bytes()).to_hex();
     Ok(App {
         rules,
@@ -62,6 +65,7 @@ fn prepare(args: &Run) -> Result<App, Report> {
         fresh_key: random_bytes(),
         seed: u64::from_ne_bytes(random_bytes()),
         config_hash: hash.chars().take(16).collect(),
+        environment,
     })
 }
 

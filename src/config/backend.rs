@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::Uri;
 
+use super::access::{self, Lists};
 use super::matching::{Match, matching};
 use super::route::{Routes, routes};
 use super::sections::{DAY, HOUR, MINUTE, SECOND};
@@ -42,6 +43,10 @@ pub struct Backend {
     pub routes: Routes,
     /// Whether an MCP `ping` confirms that it is back, after the connect.
     pub mcp_ping: bool,
+    /// What backs tools for which neither a pattern nor the backend itself says so.
+    pub integration: Option<Arc<str>>,
+    /// Which of its tools may be listed and called at all.
+    pub lists: Lists,
 }
 
 impl Backend {
@@ -121,6 +126,7 @@ pub struct Pool {
 pub(super) struct Marks {
     pub(super) name: Place,
     pub(super) matching: Place,
+    pub(super) integration: Place,
 }
 
 const KINDS: [(&str, BackendKind); 2] = [("mcp", BackendKind::Mcp), ("http", BackendKind::Http)];
@@ -134,11 +140,14 @@ const MATCH: &str = "Which downstream requests go to it; left out: all. \
 const HOST: &str = "`preserve`: the backend sees the `Host` that downstream sent; `rewrite`: that of its own address.";
 const ROUTES: &str = "Requests that are tool calls, for `kind: http`; all others pass unjudged.";
 
+const INTEGRATION: &str = "What backs all its tools, unless a tool says otherwise: a name of `integrations`.";
+
 pub(super) fn backend(at: At<'_>) -> Option<(Arc<Backend>, Marks)> {
     at.map(|f| {
-        let mut marks = Marks { name: at.place(), matching: at.place() };
+        let mut marks = Marks { name: at.place(), matching: at.place(), integration: at.place() };
         let name = f.need("name", NAME, |at| {
-            marks = Marks { name: at.place(), matching: at.place() };
+            marks.name = at.place();
+            marks.matching = at.place();
             at.parse(NAME_FORM, "^[a-z0-9_.-]{1,64}$", name)
         });
         let kind = f.need("kind", KIND, |at| at.word(&KINDS));
@@ -154,9 +163,28 @@ pub(super) fn backend(at: At<'_>) -> Option<(Arc<Backend>, Marks)> {
         let pool = f.section("pool", "Connections kept open for the next call.", pool);
         let routes = f.opt("routes", ROUTES, routes).unwrap_or_default();
         let mcp_ping = f.section("probe", "How it is asked whether it is back.", mcp_ping);
+        let integration = f.opt("integration", INTEGRATION, |at| {
+            marks.integration = at.place();
+            at.line(64)
+        });
+        let lists = access::lists(f);
         let matching = matches.unwrap_or_default();
         let (name, kind, url) = (name?, kind?, url?);
-        let backend = Backend { name, kind, url, matching, host, forwarded, http, timeouts, pool, routes, mcp_ping };
+        let backend = Backend {
+            name,
+            kind,
+            url,
+            matching,
+            host,
+            forwarded,
+            http,
+            timeouts,
+            pool,
+            routes,
+            mcp_ping,
+            integration,
+            lists,
+        };
         fits_its_kind(f, &backend).map(|()| (Arc::new(backend), marks))
     })?
 }

@@ -17,7 +17,7 @@ use Schema::{Blind, Sees};
 const GOOD: &str = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\n";
 
 /// What follows the first lines of a good file, unless it starts with `!`.
-const MISTAKES: [(&str, Schema, &str); 69] = [
+const MISTAKES: [(&str, Schema, &str); 86] = [
     ("no backends at all", Sees, "!listen: 127.0.0.1:8080\n"),
     ("empty list of backends", Blind, "!backends: []\n"),
     ("backends as a map", Sees, "!backends:\n  demo: {kind: mcp}\n"),
@@ -142,6 +142,43 @@ const MISTAKES: [(&str, Schema, &str); 69] = [
     ("path of a store in memory", Blind, "store: {engine: memory, path: x.redb}\n"),
     ("shared store", Sees, "store: {engine: redis, url: 'redis://h'}\n"),
     ("setting of a tenant that does not exist", Sees, "tenants: {acme: {histroy: {size: 3}}}\n"),
+    ("integration that is not there", Blind, "integrations: {gmail: {}}\ntools: {t: {integration: gmial}}\n"),
+    (
+        "integration of a backend that is not there",
+        Blind,
+        "!backends: [{name: a, kind: mcp, url: 'http://h/mcp', integration: x}]\n",
+    ),
+    ("integration by the name of none", Blind, "integrations: {none: {}}\n"),
+    ("two places of one credential", Blind, "tools: {t: {credentials_required: [{env: A, file: b}]}}\n"),
+    ("env file without a key", Blind, "tools: {t: {credentials_required: [{env_file: .env}]}}\n"),
+    ("credential as a text", Sees, "tools: {t: {credentials_required: [TAVILY_API_KEY]}}\n"),
+    ("probe without a question", Blind, "integrations: {it: {probe: {timeout: 1s}}}\n"),
+    ("probe of a path", Sees, "integrations: {it: {probe: {request: GET /me}}}\n"),
+    ("probe without a method", Sees, "integrations: {it: {probe: {request: 'https://h/me'}}}\n"),
+    (
+        "secret of a probe in the file",
+        Blind,
+        "integrations: {it: {probe: {request: 'GET http://h', headers: {authorization: 'Bearer hunter2'}}}}\n",
+    ),
+    (
+        "refresh token in the file",
+        Blind,
+        "integrations: {it: {probe: {oauth: {token_url: 'http://h', client_id: me, refresh_token: 'hunter2'}}}}\n",
+    ),
+    (
+        "reference to nothing known",
+        Blind,
+        "integrations: {it: {probe: {request: 'GET http://h', headers: {x-key: '${vault:a}'}}}}\n",
+    ),
+    (
+        "access token from nowhere",
+        Blind,
+        "integrations: {it: {probe: {request: 'GET http://h/${oauth:access_token}'}}}\n",
+    ),
+    ("meaning of no status", Sees, "integrations: {it: {probe: {request: 'GET http://h', ok: [6xx]}}}\n"),
+    ("lifetime too short", Blind, "integrations: {it: {ttl: 10ms}}\n"),
+    ("profiles without a header", Blind, "access: {profiles: {planner: {deny: ['*']}}}\n"),
+    ("word for what is not set up", Sees, "manifest: {unready: drop}\n"),
     ("secret in the file", Sees, "admin: {listen: 127.0.0.1:9090, token: hunter2}\n"),
 ];
 

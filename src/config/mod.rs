@@ -5,11 +5,15 @@
 //! gaps: nothing is optional that must be there, names are unique, patterns are compiled, paths are resolved.
 //! Reading touches no file but the text it is given and opens no port. Rule files are named here and read by `rules`.
 
+mod access;
 mod args;
 mod backend;
+mod credential;
 mod identity;
+mod integrations;
 mod matching;
 mod network;
+mod probe;
 mod read;
 mod route;
 mod sections;
@@ -20,14 +24,18 @@ mod mistakes;
 #[cfg(test)]
 mod tests;
 
+pub use access::{Access, Lists};
 pub use args::Arguments;
 pub use backend::{Backend, BackendKind, Forwarded, HostPolicy, HttpVersion, Pool, Timeouts};
+pub use credential::{Credential, Part, Template};
 pub use identity::{Identity, IdentitySource};
+pub use integrations::{Integration, Readiness};
 pub use matching::Match;
 pub use network::Network;
+pub use probe::{Condition, Meaning, Oauth, Probe, ProbeFault, ProbeRequest, ProbeTls, Statuses, Wanted};
 pub use route::{PathPattern, Route, Routes};
-pub use sections::{Annotate, Limits, Log, LogFormat, LogLevel, Manifest, RuleFiles, Store, Tenant};
-pub use tools::{ToolSettings, Tools};
+pub use sections::{Annotate, Limits, Log, LogFormat, LogLevel, Manifest, RuleFiles, Store, Tenant, WhenUnready};
+pub use tools::{Needs, ToolSettings, Tools};
 
 pub use crate::rules::target::TargetSource as Target;
 
@@ -62,6 +70,12 @@ pub struct Config {
     pub rules: RuleFiles,
     /// What is different for single tenants, by tenant id.
     pub tenants: BTreeMap<Arc<str>, Tenant>,
+    /// Which tools exist for whom.
+    pub access: Access,
+    /// What backs tools, by name.
+    pub integrations: BTreeMap<Arc<str>, Integration>,
+    /// How it is found out whether that is set up.
+    pub readiness: Readiness,
     /// How `tools/list` is annotated.
     pub manifest: Manifest,
     /// Numbers of the health machine.
@@ -109,6 +123,11 @@ impl Config {
     /// The backend of this name.
     pub fn backend(&self, name: &str) -> Option<&Arc<Backend>> {
         self.backends.iter().find(|backend| &*backend.name == name)
+    }
+
+    /// Every place that a credential is looked for: of integrations, probes and tools, and those mapped for backends.
+    pub fn credential_places(&self) -> impl Iterator<Item = &Credential> {
+        integrations::places(&self.integrations, &self.readiness).chain(self.tools.credentials())
     }
 
     /// The numbers of the health machine as they hold for a tenant.

@@ -1,14 +1,16 @@
 //! The root of the file, and what must hold between its parts.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::backend::{Backend, Marks, backend};
+use super::integrations::{Integration, integrations, readiness};
 use super::sections::{self, MINUTE, SECOND};
 use super::tools::{MODES, Overrides, Tools, overrides};
-use super::{Config, identity};
+use super::{Config, access, identity};
 use crate::glob::Glob;
 use crate::health::{Mode, Tuning};
 use crate::yaml::{At, Fields, Place};
@@ -26,7 +28,11 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         let (listen, admin) = listeners(f);
         let mode = mode(f);
         let backends = backends(f);
-        let tools = tools(f);
+        let tools = tools(f, directory);
+        let integrations = f.opt("integrations", INTEGRATIONS, |at| integrations(at, directory)).unwrap_or_default();
+        let readiness = f.section("readiness", READINESS, |f| readiness(f, directory));
+        let access = f.section("access", ACCESS, access::access);
+        refuse_unknown_integrations(f, &integrations, backends.as_deref().unwrap_or_default(), &tools.0);
         let identity = f.section("identity", IDENTITY, identity::identity);
         let rules = f.section("rules", RULES, |f| sections::rule_files(f, directory));
         let tenants = f.opt("tenants", TENANTS, |at| sections::tenants(at, directory)).unwrap_or_default();
@@ -39,7 +45,7 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         let drain_timeout = f.duration("drain_timeout", DRAIN, 25 * SECOND, SECOND..=10 * MINUTE);
         let metrics_tools_max = f.section("metrics", "What is measured.", sections::metrics_tools_max);
         let log = f.section("log", "What is logged and how.", sections::log);
-        let backends = backends?;
+        let backends: Vec<_> = backends?.into_iter().map(|(backend, _)| backend).collect();
         let tools = Tools::new(mode, tools.0, tools.1, &backends);
         Some(Config {
             listen,
@@ -50,6 +56,9 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
             identity,
             rules,
             tenants,
+            access,
+            integrations,
+            readiness,
             manifest,
             tuning,
             hint_max,
@@ -63,6 +72,10 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
     })?
 }
 
+const INTEGRATIONS: &str =
+    "What backs tools, by name: the credentials it needs, and how it is asked whether it is set up.";
+const READINESS: &str = "How it is found out whether integrations are set up.";
+const ACCESS: &str = "Which tools callers may list and call, by profile and role.";
 const IDENTITY: &str = "Where a caller's identity is read from; of each list the first source that is present wins.";
 const RULES: &str = "Rule files laid over the bundled table.";
 const TENANTS: &str = "What is different for single tenants, by tenant id.";
@@ -74,9 +87,9 @@ fn mode(f: &Fields<'_>) -> Mode {
     f.word("mode", doc, Mode::Enforce, &MODES)
 }
 
-fn tools(f: &Fields<'_>) -> (Vec<(Glob, Overrides)>, Vec<Glob>) {
+fn tools(f: &Fields<'_>, directory: &Path) -> (Vec<(Glob, Overrides)>, Vec<Glob>) {
     let doc = "Settings by name pattern (`*`, `?`). All that fit apply, a later one over an earlier one, key by key.";
-    (f.opt("tools", doc, overrides).unwrap_or_default(), session_tools(f))
+    (f.opt("tools", doc, |at| overrides(at, directory)).unwrap_or_default(), session_tools(f))
 }
 
 fn tuning(f: &Fields<'_>) -> Tuning {
@@ -139,13 +152,33 @@ fn covers(one: IpAddr, other: IpAddr) -> bool {
     one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4())
 }
 
-fn backends(f: &Fields<'_>) -> Option<Vec<Arc<Backend>>> {
+fn backends(f: &Fields<'_>) -> Option<Vec<(Arc<Backend>, Marks)>> {
     let read = f.need("backends", "The upstreams, at least one.", |at| {
         let list = at.list(backend)?;
         if list.is_empty() { at.fail("`backends` needs at least one backend") } else { Some(list) }
     })?;
     refuse_doubles(f, &read);
-    Some(read.into_iter().map(|(backend, _)| backend).collect())
+    Some(read)
+}
+
+fn refuse_unknown_integrations(
+    f: &Fields<'_>,
+    known: &BTreeMap<Arc<str>, Integration>,
+    backends: &[(Arc<Backend>, Marks)],
+    tools: &[(Glob, Overrides)],
+) {
+    let of_backends =
+        backends.iter().filter_map(|(backend, marks)| backend.integration.as_ref().map(|id| (id, marks.integration)));
+    let of_tools = tools.iter().filter_map(|(_, overrides)| overrides.integration());
+    for (id, place) in of_backends.chain(of_tools).filter(|(id, _)| !known.contains_key(*id)) {
+        let names: Vec<&str> = known.keys().map(|id| &**id).collect();
+        let help = if names.is_empty() {
+            format!("describe it: `integrations: {{{id}: {{credentials_required: [{{env: NAME}}]}}}}`")
+        } else {
+            format!("known are {}", names.join(", "))
+        };
+        f.at().fail_at::<()>(place, format!("no integration is named `{id}`"), |problem| problem.help(help));
+    }
 }
 
 fn refuse_doubles(f: &Fields<'_>, backends: &[(Arc<Backend>, Marks)]) {

@@ -42,8 +42,19 @@ pub struct Tenant {
 pub struct Manifest {
     /// Where the facts are put.
     pub annotate: Annotate,
+    /// What becomes of tools that are not set up.
+    pub unready: WhenUnready,
     /// Shortest time between two `list_changed` notifications to a client, after the first.
     pub notify_interval: Duration,
+}
+
+/// What becomes of tools that are not set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WhenUnready {
+    /// They are not listed.
+    Hide,
+    /// They are listed with the reason.
+    Annotate,
 }
 
 /// Where a tool's health is put in `tools/list`.
@@ -223,9 +234,16 @@ pub(super) fn manifest(f: &Fields<'_>) -> Manifest {
     ];
     let doc = "Where `tools/list` says that a tool is not well: at the end of its description, \
         under `_meta[\"toolvane/health\"]`, both, or nowhere.";
+    let unready = "`hide` takes tools that are not set up off the list, `annotate` lists them with the reason.";
     let every = "Shortest time between two `tools/list_changed` notifications to one client.";
     Manifest {
         annotate: f.word("annotate", doc, Annotate::Description, &words),
+        unready: f.word(
+            "unready",
+            unready,
+            WhenUnready::Hide,
+            &[("hide", WhenUnready::Hide), ("annotate", WhenUnready::Annotate)],
+        ),
         notify_interval: f.duration("notify_interval", every, 30 * SECOND, SECOND..=HOUR),
     }
 }

@@ -5,18 +5,21 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
 
 use super::backend::Backend;
+use super::credential::{Credential, credential};
+use super::integrations::{HINT_MAX, NONE};
 use super::route::TOOL_NAME;
 use super::sections::HOUR;
 use crate::glob::Glob;
 use crate::health::{Mode, Policy};
 use crate::rules::target::TargetSource;
-use crate::yaml::{At, Fields};
+use crate::yaml::{At, Fields, Place};
 
 /// Settled answers that are kept for each backend; a hostile client can name tools without end.
 const KEPT: u64 = 10_000;
@@ -38,6 +41,21 @@ pub struct ToolSettings {
     pub timeout: Duration,
     /// Whether the tool may be called in a probe.
     pub safe_probe: bool,
+    /// What must be there so that the tool can be used.
+    pub needs: Needs,
+}
+
+/// What the configuration says a tool needs. It goes before what the backend declares; `None` says nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// The integration that backs it; `Some(None)` says that there is none.
+    pub integration: Option<Option<Arc<str>>>,
+    /// Credentials besides those of the integration.
+    pub credentials: Option<Vec<Credential>>,
+    /// What somebody has to do so that they are there.
+    pub setup_hint: Option<Arc<str>>,
+    /// Roles that a caller must hold, all of them.
+    pub roles: Option<Vec<Arc<str>>>,
 }
 
 /// The settings of every tool of every backend.
@@ -68,6 +86,10 @@ pub(super) struct Overrides {
     advice: Option<Arc<str>>,
     safe_probe: Option<bool>,
     timeout: Option<Duration>,
+    integration: Option<(Option<Arc<str>>, Place)>,
+    credentials: Option<Vec<Credential>>,
+    setup_hint: Option<Arc<str>>,
+    roles: Option<Vec<Arc<str>>>,
 }
 
 impl Tools {
@@ -103,6 +125,26 @@ impl Tools {
         self.settings(backend, tool).policy.clone()
     }
 
+    /// Every place that a credential of a tool is looked for.
+    pub(super) fn credentials(&self) -> impl Iterator<Item = &Credential> {
+        self.inner.overrides.iter().flat_map(|(_, overrides)| overrides.credentials.iter().flatten())
+    }
+
+    /// The patterns that name this integration, in the order of the file.
+    pub fn patterns_of(&self, integration: &str) -> Vec<String> {
+        let names_it = |overrides: &Overrides| overrides.integration().is_some_and(|(id, _)| &**id == integration);
+        let patterns = self.inner.overrides.iter().filter(|(_, overrides)| names_it(overrides));
+        patterns.map(|(glob, _)| glob.as_str().to_owned()).collect()
+    }
+
+    /// Whether some tool is for callers with certain roles only.
+    pub fn ask_for_roles(&self) -> bool {
+        self.inner
+            .overrides
+            .iter()
+            .any(|(_, overrides)| overrides.roles.as_ref().is_some_and(|roles| !roles.is_empty()))
+    }
+
     /// Whether the tool is provided by the session itself, so that its faults stay there.
     pub fn is_session_tool(&self, tool: &str) -> bool {
         self.inner.session_tools.iter().any(|glob| glob.matches(tool))
@@ -126,11 +168,22 @@ impl Inner {
             trial_lease: timeout.min(LEASE_MAX),
             advice: set.advice,
         };
-        ToolSettings { policy: Arc::new(policy), target, timeout, safe_probe: set.safe_probe.unwrap_or(false) }
+        let needs = Needs {
+            integration: set.integration.map(|(id, _)| id),
+            credentials: set.credentials,
+            setup_hint: set.setup_hint,
+            roles: set.roles,
+        };
+        ToolSettings { policy: Arc::new(policy), target, timeout, safe_probe: set.safe_probe.unwrap_or(false), needs }
     }
 }
 
 impl Overrides {
+    /// The integration that a pattern names, and where.
+    pub(super) fn integration(&self) -> Option<(&Arc<str>, Place)> {
+        self.integration.as_ref().and_then(|(id, place)| id.as_ref().map(|id| (id, *place)))
+    }
+
     fn lay(&mut self, over: &Overrides) {
         fn lay<T: Clone>(mine: &mut Option<T>, over: &Option<T>) {
             if over.is_some() {
@@ -144,6 +197,10 @@ impl Overrides {
         lay(&mut self.advice, &over.advice);
         lay(&mut self.safe_probe, &over.safe_probe);
         lay(&mut self.timeout, &over.timeout);
+        lay(&mut self.integration, &over.integration);
+        lay(&mut self.credentials, &over.credentials);
+        lay(&mut self.setup_hint, &over.setup_hint);
+        lay(&mut self.roles, &over.roles);
     }
 }
 
@@ -154,12 +211,12 @@ impl fmt::Debug for Tools {
     }
 }
 
-pub(super) fn overrides(at: At<'_>) -> Option<Vec<(Glob, Overrides)>> {
+pub(super) fn overrides(at: At<'_>, directory: &Path) -> Option<Vec<(Glob, Overrides)>> {
     let read = at.entries(|pattern, at| {
         let glob = Glob::new(pattern).ok().or_else(|| {
             at.fail_key("this is no name pattern: 1 to 256 bytes without control characters", |problem| problem)
         });
-        let overrides = at.map(tool);
+        let overrides = at.map(|f| tool(f, directory));
         Some((glob?, overrides?))
     })?;
     Some(read.into_iter().map(|(_, pair)| pair).collect())
@@ -174,7 +231,14 @@ const ADVICE: &str = "Words that end the answer to a call that was not made.";
 const SAFETY: &str = "`SAFE_PROBE`: may be called in a probe, since calling it changes nothing.";
 const TIMEOUT: &str = "For the head of the answer; default: the backend's `timeouts.response`.";
 
-fn tool(f: &Fields<'_>) -> Overrides {
+const INTEGRATION: &str = "What backs the tool: a name of `integrations`, or `none`, over what the backend declares.";
+const CREDENTIALS: &str =
+    "What must be there besides the integration's own; if one is missing, the tool is not set up.";
+const HINT: &str = "What somebody has to do so that the credentials are there.";
+const ROLES: &str =
+    "The tool does not exist for callers without all of these roles; `[]` over what the backend declares.";
+
+fn tool(f: &Fields<'_>, directory: &Path) -> Overrides {
     let shortest = Duration::from_millis(10);
     Overrides {
         mode: f.opt("mode", MODE, |at| at.word(&MODES)),
@@ -184,6 +248,12 @@ fn tool(f: &Fields<'_>) -> Overrides {
         advice: f.opt("advice", ADVICE, |at| at.line(ADVICE_MAX)),
         safe_probe: f.opt("safety", SAFETY, |at| at.word(&[("SAFE_PROBE", true)])),
         timeout: f.opt("timeout", TIMEOUT, |at| at.duration(shortest..=HOUR)),
+        integration: f.opt("integration", INTEGRATION, |at| {
+            at.line(64).map(|id| (Some(id).filter(|id| &**id != NONE), at.place()))
+        }),
+        credentials: f.opt("credentials_required", CREDENTIALS, |at| at.list(|at| credential(at, directory))),
+        setup_hint: f.opt("setup_hint", HINT, |at| at.line(HINT_MAX)),
+        roles: f.opt("requiresEngineRoles", ROLES, |at| at.list(|at| at.line(128))),
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Page {
     pub(super) cursor: Option<String>,
     /// Who asked.
     pub(super) caller: Arc<Caller>,
+    /// The profile that he named.
+    pub(super) profile: Option<Arc<str>>,
 }
 
 /// The pages that one stream is to bring.
@@ -67,7 +69,7 @@ mod tests {
             credential: None,
         });
         for n in 0..=MOST {
-            asked.put(Page { id: n.to_string().into(), cursor: None, caller: Arc::clone(&caller) });
+            asked.put(Page { id: n.to_string().into(), cursor: None, caller: Arc::clone(&caller), profile: None });
         }
         assert!(asked.take("0").is_none());
         assert!(asked.take("1").is_some() && asked.take("1").is_none());

@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, Response, StatusCode};
 
+use super::access::Access;
 use super::answer;
 use super::facts::{Effect, Facts, Reason, given_up_words};
 use super::gate::{Refusal, Wanted};
@@ -11,6 +12,7 @@ use super::net::{Body, Cause, Collected, Fault, Side, collect};
 use super::observe::{Expected, Place};
 use super::reading::Reading;
 use super::ticket::Judged;
+use super::unknown;
 use super::visit::{Visit, gateway_error, head_of, reason_of, whole};
 use crate::http::{accept, media};
 use crate::mcp::request::{Era, Message, Request};
@@ -19,15 +21,25 @@ use crate::mcp::{Format, reply};
 /// Bytes of an answer that are held where a rule may want it in the result shape.
 const HELD_FAILURE: usize = 64 * 1024;
 
+/// JSON-RPC: invalid params.
+const INVALID_PARAMS: i64 = -32602;
+
 /// Carries one call.
 pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
     let wanted = Wanted::new(&visit, tool);
-    let admitted = if request.params.is_continuation || headers_disagree(&held.parts.headers, request, tool) {
-        wanted.place(&visit).map(|place| (place, None))
-    } else {
-        wanted.admit(&visit)
-    };
+    let passes = request.params.is_continuation || headers_disagree(&held.parts.headers, request, tool);
+    let looker = visit.looker();
     let shape = Shape { id: request.id.into(), has_task: request.params.has_task };
+    let admitted = match if passes { looker.policy_on(tool) } else { looker.access(tool) } {
+        Access::NoRole => match wanted.place(&visit) {
+            Ok(_place) => return unknown::unknown_tool(&visit, held, request.id, tool).await,
+            Err(refusal) => Err(refusal),
+        },
+        Access::Disallowed => Err(wanted.refuse(&visit, Refusal::Disallowed)),
+        Access::Unready(unready) if looker.enforces(tool) => Err(wanted.refuse(&visit, Refusal::Unready(unready))),
+        Access::Open | Access::Unready(_) if passes => wanted.place(&visit).map(|place| (place, None)),
+        Access::Open | Access::Unready(_) => wanted.admit(&visit),
+    };
     let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(refusal) => return refused(&visit, &wanted, &refusal, &shape),
@@ -58,6 +70,9 @@ fn headers_disagree(headers: &HeaderMap, request: &Request<'_>, tool: &str) -> b
 
 /// Carries a batch (2025-03-26): each call in it is judged, none is refused.
 pub(super) async fn batch(visit: Visit, mut held: Held, members: &[Message<'_>]) -> Response<Body> {
+    if members.iter().any(|member| is_excluded(&visit, member)) {
+        return batch_refused(members);
+    }
     let mut expected = Vec::new();
     for member in members {
         let Message::Request(request) = member else { continue };
@@ -77,6 +92,29 @@ pub(super) async fn batch(visit: Visit, mut held: Held, members: &[Message<'_>])
         Err(fault) if fault.side == Side::Downstream => gateway_error(&fault),
         Err(fault) => batch_failed(members, guard, &fault),
     }
+}
+
+/// Whether a member of a batch calls a tool that the operator's will excludes for this caller, or may call one.
+fn is_excluded(visit: &Visit, member: &Message<'_>) -> bool {
+    let excluded = |tool: &str| visit.looker().policy_on(tool) != Access::Open;
+    match member {
+        Message::Request(request) if request.ambiguous => visit.shared.has_policy(&visit.backend),
+        Message::Request(request) => request.tool().is_some_and(excluded),
+        Message::Notification(note) if note.method == "tools/call" => visit.shared.has_policy(&visit.backend),
+        _ => false,
+    }
+}
+
+/// A batch is carried as a whole or not at all.
+fn batch_refused(members: &[Message<'_>]) -> Response<Body> {
+    const WORDS: &str = "nothing of this batch was carried out: it calls a tool that does not exist or is not allowed here; \
+         send its requests one by one";
+    let requests = members.iter().filter_map(|member| match member {
+        Message::Request(request) => Some(reply::error(request.id, INVALID_PARAMS, WORDS, None)),
+        _ => None,
+    });
+    let body = [b"[".as_slice(), &requests.collect::<Vec<_>>().join(b",".as_slice()), b"]"].concat();
+    answer::json(StatusCode::OK, body, Reason::Disallowed)
 }
 
 fn batch_failed(members: &[Message<'_>], guard: Guard, fault: &Fault) -> Response<Body> {
@@ -126,12 +164,8 @@ struct Shape {
 }
 
 fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal, shape: &Shape) -> Response<Body> {
-    let reason = match refusal {
-        Refusal::Down(_) => Reason::Down,
-        Refusal::Limit(_) => Reason::Limit,
-    };
     let (facts, words) = refusal.explain(visit, wanted);
-    own_answer(visit, shape, &words, &facts, reason)
+    own_answer(visit, shape, &words, &facts, refusal.reason())
 }
 
 fn own_answer(visit: &Visit, shape: &Shape, words: &str, facts: &Facts, reason: Reason) -> Response<Body> {

@@ -7,11 +7,14 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::clock::{Now, Wall};
-use crate::health::{Status, View};
+use crate::health::{Status, StatusReason, Unready, View};
 use crate::rules::{Classification, DispatchCode, Scope, Verdict};
 
 /// After a call that came to nothing, where nobody stated a time: seconds.
 const RETRY_SOON: u64 = 5;
+
+/// After a call that only another configuration lets through: seconds.
+const NEVER_MIND: u64 = 3600;
 
 /// Why the proxy answered by itself; the value of the `x-toolvane` header and of the `reason` label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +29,10 @@ pub(super) enum Reason {
     Result,
     /// The process ends, and the call took longer than it could wait.
     Drain,
+    /// What backs the tool is not set up.
+    Unready(StatusReason),
+    /// The operator's lists exclude the tool.
+    Disallowed,
 }
 
 impl Reason {
@@ -37,6 +44,8 @@ impl Reason {
             Reason::Limit => "limit",
             Reason::Result => "result",
             Reason::Drain => "drain",
+            Reason::Unready(reason) => reason.as_str(),
+            Reason::Disallowed => "disallowed",
         }
     }
 }
@@ -87,6 +96,12 @@ pub(super) struct Facts {
     pub(super) retry_after_seconds: u64,
     /// A note for people.
     pub(super) note: Option<Arc<str>>,
+    /// Why the tool is not set up; only where that is the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status_reason: Option<StatusReason>,
+    /// What backs the tool; only where that is not set up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) integration: Option<Arc<str>>,
 }
 
 impl Facts {
@@ -104,6 +119,8 @@ impl Facts {
             expected_recovery_at: view.expected_recovery_at,
             retry_after_seconds: Facts::seconds(Duration::from_millis(wait)),
             note: entry.and_then(|entry| entry.note.clone()),
+            status_reason: None,
+            integration: None,
         }
     }
 
@@ -122,10 +139,33 @@ impl Facts {
         }
     }
 
+    /// What is said of a tool that is not set up.
+    pub(super) fn of_unready(unready: &Unready, now: Now) -> Facts {
+        let wait = u64::try_from(unready.next_check.0.saturating_sub(now.wall.0)).unwrap_or(0);
+        Facts {
+            status: Status::Down,
+            since: unready.since,
+            retry_after_seconds: Facts::seconds(Duration::from_millis(wait)),
+            note: unready.setup_hint.clone(),
+            status_reason: Some(unready.reason),
+            integration: unready.integration.clone(),
+            ..Facts::bare(DispatchCode::BackendUnreachable)
+        }
+    }
+
+    /// What is said of a tool that the operator's lists exclude. It is no matter of time.
+    pub(super) fn of_disallowed() -> Facts {
+        Facts { retry_after_seconds: NEVER_MIND, ..Facts::bare(DispatchCode::Disallowed) }
+    }
+
     /// What is said of a call that this proxy itself refused or gave up: nothing is known of the tool.
     pub(super) fn of_ours() -> Facts {
+        Facts::bare(DispatchCode::BackendUnreachable)
+    }
+
+    fn bare(code: DispatchCode) -> Facts {
         Facts {
-            code: DispatchCode::BackendUnreachable,
+            code,
             status: Status::Ok,
             classification: None,
             signature: None,
@@ -134,6 +174,8 @@ impl Facts {
             expected_recovery_at: None,
             retry_after_seconds: RETRY_SOON,
             note: None,
+            status_reason: None,
+            integration: None,
         }
     }
 
@@ -181,6 +223,21 @@ impl Facts {
         words
     }
 
+    /// What a model reads when a tool is not set up and was not called.
+    pub(super) fn unready_words(tool: &str, unready: &Unready) -> String {
+        format!(
+            "{tool} is not set up here ({}) and was not called. Setup step: {} Calling it again does not help before that is \
+             done; plan without it.",
+            unready.reason.as_str(),
+            setup_step(unready)
+        )
+    }
+
+    /// What a model reads when the operator's lists exclude a tool.
+    pub(super) fn disallowed_words(tool: &str) -> String {
+        format!("{tool} is not allowed here (DISALLOWED) and was not called. Do not call it again; plan without it.")
+    }
+
     /// What a model reads when this very call got no valid answer.
     pub(super) fn unreachable_words(&self, tool: &str, effect: Effect) -> String {
         let what = self.signature.as_deref().unwrap_or("no answer");
@@ -190,6 +247,21 @@ impl Facts {
             _ => "gave no valid answer",
         };
         format!("{tool} {happened} ({}: {what}). {called} Do not retry at once; plan without it.", self.code)
+    }
+}
+
+/// What somebody has to do, as a sentence. Without the operator's words it names credentials, but not where files lie: that
+/// is the operator's business.
+pub(super) fn setup_step(unready: &Unready) -> String {
+    if let Some(hint) = unready.setup_hint.as_deref() {
+        let hint = hint.trim();
+        return if hint.ends_with(['.', '!', '?']) { hint.to_owned() } else { format!("{hint}.") };
+    }
+    let name = |place: &Arc<str>| place.rsplit(['/', ':', '#']).next().unwrap_or_default().to_owned();
+    match (unready.missing.as_slice(), &unready.integration) {
+        ([], Some(integration)) => format!("check the credentials of the integration {integration}."),
+        ([], None) => "ask whoever runs this installation.".to_owned(),
+        (missing, _) => format!("provide {}.", missing.iter().map(name).collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -217,6 +289,8 @@ mod tests {
             expected_recovery_at: expected.map(|at| at.parse().unwrap()),
             retry_after_seconds: 30,
             note: None,
+            status_reason: None,
+            integration: None,
         }
     }
 
@@ -237,6 +311,27 @@ mod tests {
             "jira_search could not be reached (BACKEND_UNREACHABLE: connect-refused). It may or may not have run: its effect is \
              unknown. Check before you call it again. Do not retry at once; plan without it."
         );
+    }
+
+    #[test]
+    fn who_calls_what_is_not_set_up_is_told_the_setup_step_and_no_path() {
+        let mut unready = Unready {
+            reason: StatusReason::CredentialsMissing,
+            integration: Some("gmail".into()),
+            setup_hint: None,
+            missing: vec!["env:GMAIL_TOKEN".into(), "file:/run/secrets/gmail".into(), "env_file:/etc/x.env#KEY".into()],
+            since: None,
+            next_check: Wall(0),
+        };
+        assert_eq!(
+            Facts::unready_words("gmail_search", &unready),
+            "gmail_search is not set up here (credentials_missing) and was not called. Setup step: provide GMAIL_TOKEN, gmail, \
+             KEY. Calling it again does not help before that is done; plan without it."
+        );
+        unready.missing.clear();
+        assert_eq!(setup_step(&unready), "check the credentials of the integration gmail.");
+        unready.setup_hint = Some("Sign in at https://it.example/gmail".into());
+        assert_eq!(setup_step(&unready), "Sign in at https://it.example/gmail.");
     }
 
     #[test]

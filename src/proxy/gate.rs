@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::facts::Facts;
+use super::facts::{self, Facts};
 use super::net::CallPermit;
 use super::ticket::{Opening, Ticket};
 use super::visit::Visit;
 use crate::config::{BackendKind, ToolSettings};
 use crate::health::document::WHOLE_BACKEND;
-use crate::health::{Admission, Permit, ToolRef, View};
+use crate::health::{Admission, Permit, StatusReason, ToolRef, Unready, View};
 use crate::telemetry::events::{LimitRejected, ShortCircuited, WouldShortCircuit};
 use crate::telemetry::{Reason, ToolMetrics};
 
@@ -29,6 +29,10 @@ pub(super) enum Refusal {
     Down(View),
     /// Too many calls are in flight.
     Limit(usize),
+    /// What backs the tool is not set up.
+    Unready(Unready),
+    /// The operator's lists exclude the tool.
+    Disallowed,
 }
 
 impl Wanted {
@@ -101,6 +105,20 @@ impl Wanted {
             place,
         })
     }
+
+    /// Counts the refusal of a call that nothing but the operator can change.
+    pub(super) fn refuse(&self, visit: &Visit, refusal: Refusal) -> Refusal {
+        let reason = match &refusal {
+            Refusal::Unready(unready) => match unready.reason {
+                StatusReason::CredentialsMissing => Reason::CredentialsMissing,
+                StatusReason::IntegrationUnconfigured => Reason::IntegrationUnconfigured,
+            },
+            _ => Reason::Disallowed,
+        };
+        let (tool, name) = (&*self.metrics, &*self.at.tool);
+        visit.shared.telemetry.emit(ShortCircuited { tool, name, reason, signature: None });
+        refusal
+    }
 }
 
 /// Why a call that finds this is not carried out.
@@ -113,6 +131,16 @@ fn reason_of(view: &View) -> Reason {
 }
 
 impl Refusal {
+    /// The reason in the mark of the answer.
+    pub(super) fn reason(&self) -> facts::Reason {
+        match self {
+            Refusal::Down(_) => facts::Reason::Down,
+            Refusal::Limit(_) => facts::Reason::Limit,
+            Refusal::Unready(unready) => facts::Reason::Unready(unready.reason),
+            Refusal::Disallowed => facts::Reason::Disallowed,
+        }
+    }
+
     /// The facts and the words of the answer.
     pub(super) fn explain(&self, visit: &Visit, wanted: &Wanted) -> (Facts, String) {
         match self {
@@ -121,7 +149,17 @@ impl Refusal {
                 let words = facts.down_words(&wanted.at.tool);
                 let hint = view.entry.as_deref().and_then(|entry| entry.user_action_hint.as_deref());
                 let advice = wanted.settings.policy.advice.as_deref();
-                (facts, super::facts::with_advice(words, advice, hint))
+                (facts, facts::with_advice(words, advice, hint))
+            }
+            Refusal::Unready(unready) => {
+                let words = Facts::unready_words(&wanted.at.tool, unready);
+                let advice = wanted.settings.policy.advice.as_deref();
+                (Facts::of_unready(unready, visit.started), facts::with_advice(words, advice, None))
+            }
+            Refusal::Disallowed => {
+                let words = Facts::disallowed_words(&wanted.at.tool);
+                let advice = wanted.settings.policy.advice.as_deref();
+                (Facts::of_disallowed(), facts::with_advice(words, advice, None))
             }
             Refusal::Limit(limit) => {
                 let words = format!(

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
+use super::access::Access;
 use super::answer;
 use super::facts::{Effect, Facts, Reason, given_up_words};
 use super::gate::{Refusal, Wanted};
@@ -22,7 +23,14 @@ pub(super) async fn handle(visit: Visit, request: Request<Body>) -> Response<Bod
     };
     visit.backend.metrics.request(RequestKind::ToolCall);
     let wanted = Wanted::new(&visit, &tool);
-    let admitted = match wanted.admit(&visit) {
+    let looker = visit.looker();
+    let admitted = match looker.access(&tool) {
+        Access::NoRole => return not_found(),
+        Access::Disallowed => Err(wanted.refuse(&visit, Refusal::Disallowed)),
+        Access::Unready(unready) if looker.enforces(&tool) => Err(wanted.refuse(&visit, Refusal::Unready(unready))),
+        Access::Open | Access::Unready(_) => wanted.admit(&visit),
+    };
+    let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(refusal) => return refused(&visit, &wanted, &refusal),
     };
@@ -67,8 +75,17 @@ fn failed(ticket: Ticket, tool: &str, fault: &Fault) -> Response<Body> {
 
 fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal) -> Response<Body> {
     let (facts, words) = refusal.explain(visit, wanted);
-    match refusal {
-        Refusal::Down(_) => answer::http_tool(StatusCode::SERVICE_UNAVAILABLE, words, &facts, Reason::Down),
-        Refusal::Limit(_) => answer::http_tool(StatusCode::TOO_MANY_REQUESTS, words, &facts, Reason::Limit),
-    }
+    let status = match refusal {
+        Refusal::Down(_) | Refusal::Unready(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Limit(_) => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::Disallowed => StatusCode::FORBIDDEN,
+    };
+    answer::http_tool(status, words, &facts, refusal.reason())
+}
+
+/// For a caller without the role there is no such tool; what answers is as bare as a path that does not exist.
+fn not_found() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 
+use super::access::{Access, Looker};
 use super::answer;
 use super::asked::Page;
+use super::catalogue;
 use super::facts::Reason;
-use super::manifest;
+use super::manifest::{self, Appears, Rewriting};
 use super::mcp::Held;
 use super::net::{Body, Collected, Fault, collect};
-use super::shared::{Backend, Shared};
 use super::visit::{Visit, head_of, reason_of, whole};
 use crate::health::document::WHOLE_BACKEND;
-use crate::health::{Caller, Mode, Status};
+use crate::health::{Mode, Status, StatusReason};
 use crate::http::{accept, media};
 use crate::mcp::request::Request;
 use crate::mcp::{Format, list as pages, reply};
@@ -25,15 +26,16 @@ use crate::telemetry::events::ListHandled;
 /// Carries a request for a page of the tool list.
 pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) -> Response<Body> {
     let cursor = request.params.cursor.as_deref();
-    let reader = Asker { shared: &visit.shared, backend: &visit.backend, caller: &visit.caller };
+    let reader = visit.looker();
     if is_down(&visit)
         && let Some(copy) = last_good(&visit, cursor, request.id)
     {
         return copy;
     }
     if let Some(endpoint) = &visit.old_transport {
-        let caller = Arc::clone(&visit.caller);
-        visit.shared.streams.ask(endpoint, Page { id: request.id.into(), cursor: cursor.map(str::to_owned), caller });
+        let (caller, profile) = (Arc::clone(&visit.caller), visit.profile.clone());
+        let cursor = cursor.map(str::to_owned);
+        visit.shared.streams.ask(endpoint, Page { id: request.id.into(), cursor, caller, profile });
     }
     let path = held.path();
     accept::ask_identity(&mut held.parts.headers);
@@ -80,7 +82,7 @@ fn instead(visit: &Visit, cursor: Option<&str>, id: &str, fault: &Fault) -> Resp
 
 /// The page as the backend gave it last, with what is known by now.
 fn last_good(visit: &Visit, cursor: Option<&str>, id: &str) -> Option<Response<Body>> {
-    let reader = Asker { shared: &visit.shared, backend: &visit.backend, caller: &visit.caller };
+    let reader = visit.looker();
     let page = visit.shared.lists.page(&visit.backend.name, &visit.caller, cursor, id)?;
     let page = reader.annotate(&page, Format::Json).into_owned();
     reader.handled(ListResult::LastGood);
@@ -92,18 +94,15 @@ fn last_good(visit: &Visit, cursor: Option<&str>, id: &str) -> Option<Response<B
     Some(answer::json(StatusCode::OK, page, Reason::Down))
 }
 
-/// Whoever gets to read a page.
-#[derive(Clone, Copy)]
-pub(super) struct Asker<'a> {
-    pub(super) shared: &'a Shared,
-    pub(super) backend: &'a Backend,
-    pub(super) caller: &'a Caller,
-}
-
-impl Asker<'_> {
-    /// Remembers a page that the backend gave; gives it with what is known put beside the tools, if there is anything.
+impl Looker<'_> {
+    /// Remembers a page that the backend gave; gives it as the caller sees it, if that is something else.
     pub(super) fn page(self, cursor: Option<&str>, body: &[u8], format: Format) -> Option<Bytes> {
         if let Some(page) = pages::page(body, format) {
+            for tool in &page.tools {
+                if self.shared.declared.note(self.backend.tool(&tool.name), tool) {
+                    self.backend.declared_roles();
+                }
+            }
             let tools = &self.shared.config.tools;
             let is_session_tool = |tool: &str| tools.is_session_tool(tool);
             self.shared.lists.keep(&self.backend.name, self.caller, (cursor, page), is_session_tool);
@@ -117,13 +116,41 @@ impl Asker<'_> {
     }
 
     fn annotate<'b>(self, body: &'b [u8], format: Format) -> Cow<'b, [u8]> {
-        let now = self.shared.clock.now();
-        let how = self.shared.config.manifest.annotate;
-        let view = |tool: &str| self.shared.registry.lookup(self.caller, &self.backend.tool(tool), now);
-        manifest::annotate(body, format, how, now, view)
+        let annotate = self.shared.config.manifest.annotate;
+        let rewriting = Rewriting { format, annotate, private: self.depends_on_the_caller(), now: self.now };
+        let mut seen = Vec::new();
+        let rewritten = manifest::rewrite(body, rewriting, |tool| {
+            let appears = self.appears(tool);
+            seen.extend(reason(&appears).map(|reason| (tool.to_owned(), reason)));
+            appears
+        });
+        let seen = seen.iter().map(|(tool, reason)| (tool.as_str(), *reason));
+        let new = self.shared.shown.note(&self.backend.name, seen);
+        catalogue::tell_operator(self.shared, self.backend, &new);
+        rewritten
+    }
+
+    fn appears(self, tool: &str) -> Appears {
+        match self.access(tool) {
+            Access::NoRole | Access::Disallowed => Appears::Never,
+            Access::Unready(unready) if self.hides_unready(tool) => Appears::NotYet(unready),
+            Access::Unready(unready) => Appears::Unready(unready),
+            Access::Open => {
+                Appears::Healthy(self.shared.registry.lookup(self.caller, &self.backend.tool(tool), self.now))
+            }
+        }
     }
 
     pub(super) fn handled(self, result: ListResult) {
         self.shared.telemetry.emit(ListHandled { backend: &self.backend.name, result });
+    }
+}
+
+/// For which reason the tool is not set up, or none; `None` where that did not matter.
+fn reason(appears: &Appears) -> Option<Option<StatusReason>> {
+    match appears {
+        Appears::NotYet(unready) | Appears::Unready(unready) => Some(Some(unready.reason)),
+        Appears::Healthy(_) => Some(None),
+        Appears::Never => None,
     }
 }

@@ -7,20 +7,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use moka::sync::Cache;
 
-use crate::clock::Now;
+use crate::clock::{Now, Wall};
 use crate::config::Annotate;
-use crate::health::{Caller, CredentialHash, Status, View};
+use crate::health::{Caller, CredentialHash, Status, Unready, View};
 use crate::mcp::list::{self, Edit, ListEdit, Page};
 use crate::mcp::{Format, reply};
 use crate::rules::Scope;
 
-use super::facts::Facts;
+use super::facts::{Facts, setup_step};
 
 /// Bytes of tool lists that are kept for callers of a backend that is down.
 const KEPT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Pages that are kept for one caller.
 const MOST_PAGES: usize = 256;
+
+/// No list is good for less, in milliseconds.
+const SHORTEST_TTL_MS: u64 = 1000;
 
 /// Session tools that are remembered, over all sessions.
 const SESSION_TOOLS: u64 = 100_000;
@@ -42,33 +45,92 @@ pub(super) fn words(view: &View) -> Option<String> {
     }
 }
 
-/// A body with a tool list, with what `view` says put beside the tools.
-pub(super) fn annotate<'a>(
+/// What is added to the description of a tool that is not set up and listed all the same.
+pub(super) fn unready_words(unready: &Unready) -> String {
+    format!(" [not set up ({}): {}]", unready.reason.as_str(), setup_step(unready).trim_end_matches('.'))
+}
+
+/// How a tool appears in the list of a caller.
+#[derive(Clone, Debug)]
+pub(super) enum Appears {
+    /// As its health says.
+    Healthy(View),
+    /// Not at all, by the operator's will.
+    Never,
+    /// Not at all, until it is set up.
+    NotYet(Unready),
+    /// With the reason why it is not set up.
+    Unready(Unready),
+}
+
+/// How a list is rewritten for a caller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rewriting {
+    pub(super) format: Format,
+    pub(super) annotate: Annotate,
+    /// Whether callers can see different lists by the operator's will.
+    pub(super) private: bool,
+    pub(super) now: Now,
+}
+
+/// A body with a tool list as a caller sees it: `appears` says how for each tool, in order. Whatever is not concerned keeps its
+/// bytes.
+pub(super) fn rewrite<'a>(
     body: &'a [u8],
-    format: Format,
-    how: Annotate,
-    now: Now,
-    mut view: impl FnMut(&str) -> View,
+    rewriting: Rewriting,
+    mut appears: impl FnMut(&str) -> Appears,
 ) -> Cow<'a, [u8]> {
-    if how == Annotate::Off {
-        return Cow::Borrowed(body);
-    }
-    let mut whole = ListEdit::default();
-    let edited = list::rewrite(body, format, ListEdit::default(), |tool| edit(&view(&tool.name), how, now, &mut whole));
+    let mut whole = ListEdit { max_ttl_ms: None, private: rewriting.private };
+    let edited = list::rewrite(body, rewriting.format, ListEdit::default(), |tool| {
+        rewriting.edit(&appears(&tool.name), &mut whole)
+    });
     if whole == ListEdit::default() {
         return edited;
     }
-    Cow::Owned(list::rewrite(&edited, format, whole, |_| Edit::Keep).into_owned())
+    match list::rewrite(&edited, rewriting.format, whole, |_| Edit::Keep) {
+        Cow::Owned(changed) => Cow::Owned(changed),
+        Cow::Borrowed(_) => edited,
+    }
 }
 
-fn edit(view: &View, how: Annotate, now: Now, whole: &mut ListEdit) -> Edit {
-    let Some(words) = words(view) else { return Edit::Keep };
-    let change = view.next_trial_at.map(|at| u64::try_from(at.0.saturating_sub(now.wall.0)).unwrap_or(0).max(1000));
-    whole.max_ttl_ms = [whole.max_ttl_ms, change].into_iter().flatten().min();
-    whole.private |= matches!(view.scope(), Some(Scope::Session | Scope::User));
-    Edit::Annotate {
-        description: how.in_description().then_some(words),
-        health: how.in_meta().then(|| Facts::of_view(view, now).json()),
+impl Rewriting {
+    fn edit(&self, appears: &Appears, whole: &mut ListEdit) -> Edit {
+        let (words, change) = match appears {
+            Appears::Never => return Edit::Drop,
+            Appears::NotYet(unready) => {
+                self.changes_at(unready.next_check, whole);
+                return Edit::Drop;
+            }
+            Appears::Unready(unready) => (unready_words(unready), Some(unready.next_check)),
+            Appears::Healthy(view) => match words(view) {
+                Some(words) => (words, view.next_trial_at),
+                None => return Edit::Keep,
+            },
+        };
+        if self.annotate == Annotate::Off {
+            return Edit::Keep;
+        }
+        if let Some(at) = change {
+            self.changes_at(at, whole);
+        }
+        let health = match appears {
+            Appears::Unready(unready) => Facts::of_unready(unready, self.now),
+            Appears::Healthy(view) => {
+                whole.private |= matches!(view.scope(), Some(Scope::Session | Scope::User));
+                Facts::of_view(view, self.now)
+            }
+            Appears::Never | Appears::NotYet(_) => return Edit::Drop,
+        };
+        Edit::Annotate {
+            description: self.annotate.in_description().then_some(words),
+            health: self.annotate.in_meta().then(|| health.json()),
+        }
+    }
+
+    /// The list is good until then at most.
+    fn changes_at(&self, at: Wall, whole: &mut ListEdit) {
+        let ahead = u64::try_from(at.0.saturating_sub(self.now.wall.0)).unwrap_or(0).max(SHORTEST_TTL_MS);
+        whole.max_ttl_ms = [whole.max_ttl_ms, Some(ahead)].into_iter().flatten().min();
     }
 }
 
@@ -191,7 +253,8 @@ fn whose(backend: &Arc<str>, caller: &Caller) -> Whose {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Tick, Wall};
+    use crate::clock::Tick;
+    use crate::health::StatusReason;
 
     const NOW: Now = Now { tick: Tick(0), wall: Wall(1_772_460_120_000) };
 
@@ -223,23 +286,65 @@ mod tests {
         }
     }
 
+    fn rewriting(annotate: Annotate) -> Rewriting {
+        Rewriting { format: Format::Json, annotate, private: false, now: NOW }
+    }
+
     const LIST: &[u8] =
         br#"{"jsonrpc":"2.0","id":1,"result":{"ttlMs":60000,"tools":[{"name":"a","description":"A"},{"name":"b"}]}}"#;
 
     #[test]
     fn a_list_in_which_all_is_well_keeps_its_bytes() {
         for how in [Annotate::Off, Annotate::Description, Annotate::Meta, Annotate::Both] {
-            assert!(matches!(annotate(LIST, Format::Json, how, NOW, |_| View::OK), Cow::Borrowed(LIST)));
+            let appears = |_: &str| Appears::Healthy(View::OK);
+            assert!(matches!(rewrite(LIST, rewriting(how), appears), Cow::Borrowed(LIST)));
         }
     }
 
     #[test]
     fn the_time_to_live_is_lowered_to_the_next_trial() {
-        let down = |_: &str| view(Status::Down, |view| view.next_trial_at = Some(Wall(NOW.wall.0 + 5_000)));
-        let list = annotate(LIST, Format::Json, Annotate::Description, NOW, down).into_owned();
+        let later = Some(Wall(NOW.wall.0 + 5_000));
+        let down = |_: &str| Appears::Healthy(view(Status::Down, |view| view.next_trial_at = later));
+        let list = rewrite(LIST, rewriting(Annotate::Description), down).into_owned();
         let list: serde_json::Value = serde_json::from_slice(&list).unwrap();
         assert_eq!(list["result"]["ttlMs"], 5_000);
         assert_eq!(list["result"]["tools"][0]["description"], "A [unavailable since 14:02 UTC]");
+    }
+
+    fn unready(after_ms: i64) -> Unready {
+        Unready {
+            reason: StatusReason::CredentialsMissing,
+            integration: None,
+            setup_hint: Some("Ask \"Ops\".".into()),
+            missing: Vec::new(),
+            since: None,
+            next_check: NOW.wall.plus_millis(after_ms),
+        }
+    }
+
+    #[test]
+    fn a_tool_that_is_not_set_up_goes_or_says_why_and_shortens_the_life_of_the_list() {
+        for (appears, tools) in [
+            (Appears::NotYet(unready(7_000)), r#"{"name":"b"}"#),
+            (
+                Appears::Unready(unready(7_000)),
+                r#"{"name":"a","description":"A [not set up (credentials_missing): Ask \"Ops\"]"},{"name":"b"}"#,
+            ),
+        ] {
+            let of = |tool: &str| if tool == "a" { appears.clone() } else { Appears::Healthy(View::OK) };
+            let list = rewrite(LIST, rewriting(Annotate::Description), of).into_owned();
+            let expected = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"ttlMs":7000,"tools":[{tools}]}}}}"#);
+            assert_eq!(String::from_utf8(list).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_the_operator_excludes_goes_also_where_nothing_is_annotated_and_makes_the_list_private() {
+        let list = br#"{"result":{"cacheScope":"public","ttlMs":60000,"tools":[{"name":"a"},{"name":"b"}]}}"#;
+        let rewriting = Rewriting { private: true, ..rewriting(Annotate::Off) };
+        let of = |tool: &str| if tool == "a" { Appears::Never } else { Appears::Unready(unready(1)) };
+        let expected = br#"{"result":{"cacheScope":"private","ttlMs":60000,"tools":[{"name":"b"}]}}"#;
+        assert_eq!(rewrite(list, rewriting, of), expected.as_slice());
     }
 
     fn caller(user: &str, session: Option<&str>) -> Caller {

@@ -83,6 +83,11 @@ async fn dispatch(visit: Visit, held: Held, message: Message<'_>) -> Response<Bo
             unjudged(&visit, held.into_request(), Unjudged::Unreadable).await
         }
         Message::Request(request) => by_method(visit, held, &request).await,
+        Message::Notification(notification)
+            if notification.method == "tools/call" && visit.shared.has_policy(&visit.backend) =>
+        {
+            unjudged(&visit, held.into_request(), Unjudged::Unreadable).await
+        }
         Message::Notification(notification) => {
             metrics.request(RequestKind::Notification);
             notified(&visit, &notification);
@@ -179,5 +184,22 @@ async fn pass_or(visit: &Visit, request: Request<Body>, down: StatusCode) -> Res
 async fn unjudged(visit: &Visit, request: Request<Body>, why: Unjudged) -> Response<Body> {
     visit.backend.metrics.request(RequestKind::OtherRequest);
     visit.backend.metrics.unjudged(why);
+    if visit.shared.has_policy(&visit.backend) {
+        return unread(visit, why);
+    }
     visit.pass(request).await
+}
+
+/// Where tools are excluded from some callers, a request that cannot be read cannot be let through.
+fn unread(visit: &Visit, why: Unjudged) -> Response<Body> {
+    let (status, what) = match why {
+        Unjudged::PeekLimit => {
+            let limit = visit.shared.config.limits.body_peek;
+            (StatusCode::PAYLOAD_TOO_LARGE, format!("it is longer than `limits.body_peek`, {limit} bytes"))
+        }
+        Unjudged::Encoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "its body is compressed".to_owned()),
+        _ => (StatusCode::BAD_REQUEST, "it can be read in more than one way, or in none".to_owned()),
+    };
+    let words = format!("some tools of this backend are not for everybody, and this request cannot be checked: {what}");
+    answer::problem(status, "request cannot be checked", words, Reason::Disallowed)
 }

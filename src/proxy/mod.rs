@@ -4,17 +4,21 @@
 //! | --- | --- |
 //! | `service` | routes and identifies a request, then hands it to `mcp` or `http_tool` |
 //! | `mcp`, `call`, `list`, `http_tool` | one kind of request each, from the gate to the answer |
+//! | `access`, `declared`, `unknown` | does the tool exist for the caller, is it allowed and set up; answering as if it did not exist |
 //! | `gate`, `ticket` | may it pass; the one record of a call that did |
 //! | `observe`, `observe_http`, `decode`, `splice`, `reading` | reading along, and what was read as the rules want it |
 //! | `inflight`, `tasks`, `streams`, `asked` | where an answer may arrive, and who can be told something |
-//! | `manifest`, `facts`, `answer` | what we say: in the tool list, to a model, on the wire |
+//! | `manifest`, `catalogue`, `listed`, `facts`, `answer` | what we say: in the tool list, to a model, on the wire |
 //! | `effects`, `confirm`, `notify`, `dues` | what follows from a judgement |
 //! | `net` | sockets, HTTP, bodies |
 
+mod access;
 mod answer;
 mod asked;
 mod call;
+mod catalogue;
 mod confirm;
+mod declared;
 mod decode;
 mod dues;
 mod effects;
@@ -24,6 +28,7 @@ mod http_tool;
 mod identity;
 mod inflight;
 mod list;
+mod listed;
 mod manifest;
 mod mcp;
 pub mod net;
@@ -37,7 +42,9 @@ mod splice;
 mod streams;
 mod tasks;
 mod ticket;
+mod unknown;
 mod visit;
 
+pub use catalogue::{Entry, Hidden};
 pub use service::Proxy;
 pub use shared::{Parts, Random, RuleSet};

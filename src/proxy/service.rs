@@ -1,10 +1,13 @@
 //! The order in which a request passes the proxy: route, identify, then by what the backend speaks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::{Request, Response, StatusCode, header};
 
+use super::access;
 use super::answer;
+use super::catalogue::{self, Entry, Hidden};
 use super::confirm;
 use super::effects;
 use super::facts::Reason;
@@ -13,6 +16,7 @@ use super::shared::{Parts, Shared};
 use super::visit::Visit;
 use super::{http_tool, mcp};
 use crate::config::BackendKind;
+use crate::health::Caller;
 use crate::telemetry::RequestKind;
 use crate::telemetry::events::IdentityHeaderDropped;
 
@@ -41,6 +45,8 @@ impl Proxy {
         };
         let peer = conn.peer.ip();
         let caller = shared.identifier.caller(request.headers(), peer);
+        let trusted = shared.config.identity.trusts(peer);
+        let profile = access::profile(shared, request.headers_mut(), trusted);
         for header in shared.identifier.strip_untrusted(request.headers_mut(), peer) {
             shared.telemetry.emit(IdentityHeaderDropped { header: header.as_str() });
         }
@@ -49,6 +55,7 @@ impl Proxy {
             shared: Arc::clone(shared),
             backend: Arc::clone(backend),
             caller: Arc::new(caller),
+            profile,
             conn,
             started: shared.clock.now(),
             old_transport: None,
@@ -82,6 +89,22 @@ impl Proxy {
             tools.extend(backend.config.routes.iter().map(|route| (Arc::clone(&backend.name), route.tool.to_string())));
         }
         tools.into_iter().collect()
+    }
+
+    /// Something may be set up now that was not, or the other way round: the operator reads which tools stand otherwise, and
+    /// clients that saw them otherwise are told that the list has changed.
+    pub fn readiness_changed(&self) {
+        catalogue::readiness_changed(&self.shared);
+    }
+
+    /// Every tool that is known by name, as this caller would see it.
+    pub fn catalogue(&self, caller: &Caller, profile: Option<&str>) -> Vec<Entry> {
+        catalogue::catalogue(&self.shared, self.tools(), caller, profile)
+    }
+
+    /// How many known tools nobody is shown, by backend and reason.
+    pub fn hidden(&self) -> BTreeMap<(Arc<str>, Hidden), u64> {
+        catalogue::hidden(&self.shared, self.tools())
     }
 
     /// The names of all backends.

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use http::Uri;
 
+use super::declared::Declarations;
 use super::dues::Dues;
 use super::identity::Identifier;
 use super::inflight::Inflight;
+use super::listed::Shown;
 use super::manifest::LastGood;
 use super::net::{CallLimit, Cause, Fault, ForwardPolicy, HostPolicy, HttpVersion, Side, Upstream, UpstreamSettings};
 use super::notify::Notifier;
@@ -18,7 +20,7 @@ use super::streams::Streams;
 use super::tasks::Tasks;
 use crate::clock::Clock;
 use crate::config::{self, BackendKind, Config};
-use crate::health::{Caller, Registry, ToolRef};
+use crate::health::{Caller, Readiness, Registry, ToolRef};
 use crate::rules::{self, Table};
 use crate::telemetry::{BackendMetrics, Telemetry};
 
@@ -60,6 +62,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// What is believed.
     pub registry: Arc<Registry>,
+    /// What is set up.
+    pub readiness: Arc<dyn Readiness>,
     /// What outcomes mean.
     pub rules: RuleSet,
     /// Who is told.
@@ -88,16 +92,13 @@ pub(super) struct Backend {
     pub(super) endpoint: Option<Box<str>>,
     /// Whether the server said that it announces changes of its tools.
     pub(super) announces_tools: AtomicBool,
+    /// Whether some tool is for callers with certain roles, by the configuration or by its own list.
+    asks_for_roles: AtomicBool,
     pub(super) metrics: Arc<BackendMetrics>,
 }
 
 impl Backend {
-    fn new(
-        config: &Arc<config::Backend>,
-        limits: &config::Limits,
-        clock: &Arc<dyn Clock>,
-        telemetry: &Telemetry,
-    ) -> Backend {
+    fn new(config: &Arc<config::Backend>, all: &Config, clock: &Arc<dyn Clock>, telemetry: &Telemetry) -> Backend {
         let mut settings = UpstreamSettings::new(config.address_host(), config.port());
         settings.http = match config.http {
             config::HttpVersion::Http1 => HttpVersion::One,
@@ -106,8 +107,8 @@ impl Backend {
         settings.connect_timeout = config.timeouts.connect;
         settings.idle_timeout = config.pool.idle;
         settings.max_idle = config.pool.max_idle;
-        settings.max_head = limits.head;
-        settings.max_headers = limits.headers;
+        settings.max_head = all.limits.head;
+        settings.max_headers = all.limits.headers;
         let host = match config.host {
             config::HostPolicy::Preserve => HostPolicy::Preserve,
             config::HostPolicy::Rewrite => HostPolicy::Rewrite,
@@ -126,9 +127,20 @@ impl Backend {
             policy,
             endpoint: Some(config.url.path().trim_end_matches('/')).filter(|path| !path.is_empty()).map(Box::from),
             announces_tools: AtomicBool::new(false),
+            asks_for_roles: AtomicBool::new(all.tools.ask_for_roles()),
             metrics: telemetry.backend(&config.name),
             config: Arc::clone(config),
         }
+    }
+
+    /// Whether some of its tools are for callers with certain roles.
+    pub(super) fn asks_for_roles(&self) -> bool {
+        self.asks_for_roles.load(Ordering::Relaxed)
+    }
+
+    /// Its list says that some tool is for certain roles.
+    pub(super) fn declared_roles(&self) {
+        self.asks_for_roles.store(true, Ordering::Relaxed);
     }
 
     /// Whether a request to this path speaks MCP. The old transport posts where its endpoint event said, which may be
@@ -169,6 +181,11 @@ pub(super) struct Shared {
     pub(super) config: Arc<Config>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) registry: Arc<Registry>,
+    pub(super) readiness: Arc<dyn Readiness>,
+    pub(super) declared: Declarations,
+    pub(super) shown: Shown,
+    /// A caller without a name or a role.
+    pub(super) nobody: Caller,
     pub(super) rules: arc_swap::ArcSwap<RuleSet>,
     pub(super) telemetry: Arc<Telemetry>,
     pub(super) random: Random,
@@ -196,7 +213,7 @@ impl fmt::Debug for Shared {
 impl Shared {
     pub(super) fn new(parts: Parts) -> Shared {
         let config = parts.config;
-        let backend = |b| Arc::new(Backend::new(b, &config.limits, &parts.clock, &parts.telemetry));
+        let backend = |b| Arc::new(Backend::new(b, &config, &parts.clock, &parts.telemetry));
         let backends = config.backends.iter().map(backend).collect();
         Shared {
             identifier: Identifier::new(config.identity.clone(), parts.key),
@@ -213,6 +230,10 @@ impl Shared {
             rules: arc_swap::ArcSwap::from_pointee(parts.rules),
             clock: parts.clock,
             registry: parts.registry,
+            readiness: parts.readiness,
+            declared: Declarations::new(),
+            shown: Shown::default(),
+            nobody: nobody(),
             telemetry: parts.telemetry,
             random: parts.random,
             config,
@@ -247,6 +268,12 @@ impl Shared {
         fault
     }
 
+    /// Whether the operator's will excludes tools of the backend from some callers or from all: then a request must be read to
+    /// be let through.
+    pub(super) fn has_policy(&self, backend: &Backend) -> bool {
+        !backend.config.lists.is_empty() || self.config.access.depends_on_the_caller() || backend.asks_for_roles()
+    }
+
     /// The backend that a request goes to.
     pub(super) fn backend_for(&self, host: Option<&str>, path: &str) -> Option<&Arc<Backend>> {
         if let [only] = self.backends.as_slice()
@@ -256,6 +283,18 @@ impl Shared {
         }
         let chosen = self.config.backend_for(host, path)?;
         self.backends.iter().find(|backend| backend.name == chosen.name)
+    }
+}
+
+fn nobody() -> Caller {
+    let default: Arc<str> = Arc::from("default");
+    Caller {
+        session: None,
+        user: None,
+        project: Arc::clone(&default),
+        tenant: default,
+        roles: Vec::new(),
+        credential: None,
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 
+use super::access::Looker;
 use super::answer;
 use super::facts::Reason;
 use super::net::{Body, BodyObserver, Cause, ConnInfo, Fault, Observed, Passage, Side};
@@ -24,6 +25,8 @@ pub(super) struct Visit {
     pub(super) shared: Arc<Shared>,
     pub(super) backend: Arc<Backend>,
     pub(super) caller: Arc<Caller>,
+    /// The profile that the request names.
+    pub(super) profile: Option<Arc<str>>,
     pub(super) conn: ConnInfo,
     pub(super) started: Now,
     /// The session that answers and cancellations are matched by: of the caller, or of the old transport's stream.
@@ -33,6 +36,17 @@ pub(super) struct Visit {
 }
 
 impl Visit {
+    /// The caller as one who looks at the tools.
+    pub(super) fn looker(&self) -> Looker<'_> {
+        Looker {
+            shared: &self.shared,
+            backend: &self.backend,
+            caller: &self.caller,
+            profile: self.profile.as_deref(),
+            now: self.shared.clock.now(),
+        }
+    }
+
     /// Where answers to this request are matched.
     pub(super) fn place(&self) -> Place {
         Place { shared: Arc::clone(&self.shared), backend: Arc::clone(&self.backend), session: self.session.clone() }

@@ -41,6 +41,8 @@ label_sets! {
     Failure { backend: Name, classification: Word, signature: Name }
     Transition { backend: Name, scope: Word, from: Word, to: Word }
     Rule { rule: Name }
+    IntegrationResult { integration: Name, result: Word }
+    IntegrationStateLabels { integration: Name, state: Word }
     OneResult { result: Word }
     What { what: Word }
     Limit { limit: Word }

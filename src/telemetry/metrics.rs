@@ -61,6 +61,7 @@ pub struct Metrics {
     // Manifest.
     pub(super) list_rewrites: Counters<labels::BackendResult>,
     pub(super) list_notifications: Counters<labels::Backend>,
+    pub(super) integration_probes: Counters<labels::IntegrationResult>,
     // Proxy.
     pub(super) identity_headers_dropped: Counter,
     pub(super) limit_rejections: Counters<labels::Limit>,
@@ -119,6 +120,7 @@ impl Metrics {
             list_rewrites: r.counters("list_rewrites", "Tool lists by what was done to them"),
             list_notifications: r
                 .counters("list_changed_notifications", "Notifications that the tool list changed, sent to clients"),
+            integration_probes: r.counters("integration_probes", "Probes of integrations by what they came to"),
             identity_headers_dropped: r
                 .counter("identity_headers_dropped", "Identity headers from sources that are not trusted, dropped"),
             limit_rejections: r.counters("limit_rejections", "Requests refused by one of our limits"),

@@ -29,9 +29,9 @@ use prometheus::registry::Registry;
 pub use events::Event;
 pub use exposition::Rendered;
 pub use metrics::Connections;
-pub use sample::{Sample, ToolState};
+pub use sample::{HiddenTools, IntegrationState, Sample, ToolState};
 pub use tool::{BackendMetrics, InFlight, ToolMetrics};
-pub use words::{ListResult, Outcome, Reason, RequestKind, TrialResult, Unjudged};
+pub use words::{ListResult, Outcome, ProbeResult, Reason, RequestKind, TrialResult, Unjudged};
 
 use metrics::Metrics;
 use sample::SampleCollector;

@@ -27,8 +27,32 @@ pub struct Sample {
     pub cooldowns: Vec<(Arc<str>, Classification, u64)>,
     /// Health documents in memory.
     pub documents: u64,
+    /// Tools that are hidden from everybody, by backend and reason.
+    pub hidden: Vec<HiddenTools>,
+    /// What is believed about integrations.
+    pub integrations: Vec<IntegrationState>,
     /// The store's counters; `None` without a store.
     pub store: Option<Stats>,
+}
+
+/// How many tools of a backend are hidden for one reason.
+#[derive(Clone, Debug)]
+pub struct HiddenTools {
+    /// The backend.
+    pub backend: Arc<str>,
+    /// Why, as a word of a closed set.
+    pub reason: &'static str,
+    /// How many.
+    pub count: u64,
+}
+
+/// What is believed about one integration.
+#[derive(Clone, Debug)]
+pub struct IntegrationState {
+    /// Its name, from the configuration.
+    pub integration: Arc<str>,
+    /// The state, as a word of a closed set.
+    pub state: &'static str,
 }
 
 /// The state of one tool.
@@ -76,6 +100,8 @@ impl Collector for SampleCollector {
         let encoder = &mut encoder;
         tools(encoder, &sample.tools)?;
         cooldowns(encoder, &sample.cooldowns)?;
+        hidden(encoder, &sample.hidden)?;
+        integrations(encoder, &sample.integrations)?;
         let documents = i64::try_from(sample.documents).unwrap_or(i64::MAX);
         gauges(encoder, ("health_documents", "Health documents in memory", None), [(NONE, documents)])?;
         sample.store.as_ref().map_or(Ok(()), |stats| store(encoder, stats))
@@ -115,6 +141,25 @@ fn cooldowns(encoder: &mut DescriptorEncoder<'_>, cooldowns: &[(Name, Classifica
         (labels, i64::try_from(count).unwrap_or(i64::MAX))
     });
     gauges(encoder, ("cooldowns_active", "Cooldowns whose deadline lies ahead", None), active)
+}
+
+fn hidden(encoder: &mut DescriptorEncoder<'_>, hidden: &[HiddenTools]) -> fmt::Result {
+    let series = hidden.iter().map(|tools| {
+        let labels = labels::BackendReason { backend: Arc::clone(&tools.backend), reason: tools.reason };
+        (labels, i64::try_from(tools.count).unwrap_or(i64::MAX))
+    });
+    gauges(encoder, ("tools_hidden", "Known tools that nobody is shown, by reason", None), series)
+}
+
+fn integrations(encoder: &mut DescriptorEncoder<'_>, integrations: &[IntegrationState]) -> fmt::Result {
+    let states = ["unknown", "ready", "unconfigured", "auth_failed", "credentials_missing"];
+    let series = integrations.iter().flat_map(|one| {
+        states.map(|state| {
+            let labels = labels::IntegrationStateLabels { integration: harmless(&one.integration).into(), state };
+            (labels, i64::from(one.state == state))
+        })
+    });
+    gauges(encoder, ("integration_state", "Whether an integration is in a state", None), series)
 }
 
 fn store(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result {

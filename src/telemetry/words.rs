@@ -127,6 +127,22 @@ words! {
     }
 }
 
+words! {
+    /// What a probe of an integration came to (DESIGN 11).
+    ProbeResult {
+        /// It is set up.
+        Ok => "ok",
+        /// It is not set up.
+        Unconfigured => "unconfigured",
+        /// Its credentials are refused.
+        AuthFailed => "auth_failed",
+        /// A blip: says nothing.
+        Transient => "transient",
+        /// An answer that the configuration does not name, or a probe that cannot be made: says nothing.
+        Error => "error",
+    }
+}
+
 impl From<Kind> for Outcome {
     fn from(kind: Kind) -> Outcome {
         match kind {

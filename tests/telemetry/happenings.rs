@@ -11,11 +11,13 @@ use toolvane::rules::{Classification, DispatchCode, Finding, HealthAction, Scope
 use toolvane::store::{Opened, Report, Stats};
 use toolvane::telemetry::events::{
     CallEnded, Cause, ConnectFailed, CooldownStarted, DiagnosisClaim, Draining, Evicted, IdentityHeaderDropped,
-    InternalError, LimitRejected, ListHandled, ListNotified, Probed, Reloaded, ShortCircuited, Started, StatusChanged,
-    Stopped, StoreOpened, StoreReported, TrialChanged, WouldShortCircuit,
+    IntegrationChanged, IntegrationProbed, InternalError, LimitRejected, ListHandled, ListNotified, Probed, Reloaded,
+    ShortCircuited, Started, StatusChanged, Stopped, StoreOpened, StoreReported, ToolHidden, TrialChanged,
+    WouldShortCircuit,
 };
 use toolvane::telemetry::{
-    ListResult, Outcome, Reason, RequestKind, Sample, Settings, Telemetry, ToolState, TrialResult, Unjudged,
+    HiddenTools, IntegrationState, ListResult, Outcome, ProbeResult, Reason, RequestKind, Sample, Settings, Telemetry,
+    ToolState, TrialResult, Unjudged,
 };
 
 pub(crate) const NOON: Wall = Wall(1_772_452_800_500);
@@ -79,6 +81,7 @@ pub(crate) fn everything(telemetry: &Telemetry) {
         .for_each(|result| telemetry.emit(TrialChanged { backend: "jira", tool: "search", result: *result }));
     ListResult::ALL.iter().for_each(|result| telemetry.emit(ListHandled { backend: "jira", result: *result }));
     telemetry.emit(ListNotified { backend: "jira", clients: 3 });
+    integrations(telemetry);
     process(telemetry);
 }
 
@@ -113,6 +116,17 @@ fn health(telemetry: &Telemetry) {
     telemetry.emit(Evicted { what: "document", count: 2 });
 }
 
+fn integrations(telemetry: &Telemetry) {
+    for result in ProbeResult::ALL.iter().copied() {
+        let took = Duration::from_millis(20);
+        telemetry.emit(IntegrationProbed { integration: "gmail", result, detail: "HTTP 401", took });
+    }
+    telemetry.emit(IntegrationChanged { integration: "gmail", from: "ready", to: "auth_failed", detail: "HTTP 401" });
+    for reason in [Some("integration_unconfigured"), None] {
+        telemetry.emit(ToolHidden { backend: "jira", tool: "search", reason, integration: Some("gmail") });
+    }
+}
+
 fn process(telemetry: &Telemetry) {
     telemetry.emit(Started { version: "1.2.3", listen: "127.0.0.1:8080", admin: "127.0.0.1:9090", backends: 1 });
     telemetry.emit(Reloaded { result: Ok("0123abcd"), at: NOON });
@@ -136,6 +150,8 @@ pub(crate) fn sample() -> Sample {
             (Arc::from("jira"), Classification::UserPermission, 1),
         ],
         documents: 7,
+        hidden: vec![HiddenTools { backend: Arc::from("jira"), reason: "credentials_missing", count: 2 }],
+        integrations: vec![IntegrationState { integration: Arc::from("gmail"), state: "auth_failed" }],
         store: Some(Stats { commits: 4, documents: 9, last_commit: Some(NOON), file_bytes: 4096, ..Stats::default() }),
     }
 }

@@ -283,6 +283,33 @@ fn payloads(stream: &str) -> Vec<String> {
     payloads
 }
 
+#[test]
+fn of_five_thousand_tools_each_that_is_not_concerned_keeps_its_bytes_and_its_place() {
+    let odd = [
+        r#""n":123456789012345678901234567890,"f":1.10e-3"#,
+        r#""description":"caf\u00e9 \ud83d\ude00 \/ \"""#,
+        r#""description":"1","description":"😀 日本""#,
+        r#""inputSchema":{"$ref":"x","properties":{"name":{"description":"[tools]"}}}"#,
+        r#""_meta":{ "x" : [ ] } , "unknown":null"#,
+    ];
+    let tool = |n: usize| format!("{{{},\"name\":\"t{n}\"}}", odd[n % odd.len()]);
+    let body = list(&(0..5_000).map(tool).collect::<Vec<_>>().join(", "));
+    let edit = |tool: &Tool<'_>| match tool.name.trim_start_matches('t').parse::<usize>().unwrap() % 7 {
+        0 => Edit::Drop,
+        1 => describe(" [down]"),
+        _ => Edit::Keep,
+    };
+    for (format, body) in [(Format::Json, body.clone()), (Format::EventStream, format!("id: 1\ndata: {body}\n\n"))] {
+        let rewritten = rewrite(body.as_bytes(), format, NO_LIST_EDIT, edit);
+        let mut rest = std::str::from_utf8(&rewritten).unwrap();
+        for n in (0..5_000).filter(|n| n % 7 > 1) {
+            let found = rest.split_once(&tool(n));
+            rest = found.unwrap_or_else(|| panic!("t{n} is not there, or not in its place")).1;
+        }
+        assert_eq!(page(&rewritten, format).unwrap().tools.len(), (0..5_000).filter(|n| n % 7 > 0).count());
+    }
+}
+
 proptest! {
     #[test]
     fn only_what_is_edited_changes(case in case()) {

@@ -8,8 +8,8 @@ use bytes::{Bytes, BytesMut};
 use super::Observer;
 use crate::mcp::answer::Reader;
 use crate::mcp::{Format, reply};
+use crate::proxy::access::Looker;
 use crate::proxy::facts::{Effect, Facts, given_up_words};
-use crate::proxy::list::Asker;
 use crate::proxy::net::{BodyObserver, Cause, Fault};
 use crate::proxy::reading::Reading;
 use crate::proxy::splice::Splice;
@@ -66,7 +66,13 @@ impl Observer {
     /// passes as it is; of such a one a part has gone out already, unless it came all at once.
     fn annotated(&mut self, event: &[u8], is_torn: bool) -> Option<Vec<u8>> {
         let page = self.listed.take()?;
-        let asker = Asker { shared: &self.place.shared, backend: &self.place.backend, caller: &page.caller };
+        let asker = Looker {
+            shared: &self.place.shared,
+            backend: &self.place.backend,
+            caller: &page.caller,
+            profile: page.profile.as_deref(),
+            now: self.place.shared.clock.now(),
+        };
         if is_torn || event.len() > self.place.shared.config.limits.list {
             asker.handled(ListResult::TooLarge);
             return None;

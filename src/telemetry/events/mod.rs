@@ -4,12 +4,14 @@
 
 mod call;
 mod health;
+mod integration;
 mod life;
 mod manifest;
 mod store;
 
 pub use call::{CallEnded, ConnectFailed, IdentityHeaderDropped, LimitRejected, ShortCircuited, WouldShortCircuit};
 pub use health::{Cause, CooldownStarted, DiagnosisClaim, Evicted, Probed, StatusChanged, TrialChanged};
+pub use integration::{IntegrationChanged, IntegrationProbed, ToolHidden};
 pub use life::{Draining, InternalError, Reloaded, Started, Stopped};
 pub use manifest::{ListHandled, ListNotified};
 pub use store::{StoreOpened, StoreReported};

@@ -8,6 +8,7 @@ import pytest
 
 from . import backends, install, measured
 from .clients import Client
+from .service import Service
 from .toolvane import Toolvane
 
 TARGET = install.REPO / "target" / "debug"
@@ -104,6 +105,13 @@ def workshop(request):
     made = Workshop(request.config, folder_of(request))
     yield made
     made.close()
+
+
+@pytest.fixture
+def service():
+    made = Service()
+    yield made
+    made.stop()
 
 
 @pytest.fixture(scope="class")

@@ -1,0 +1,121 @@
+//! What backends say in their lists that their tools need (DESIGN 11 and 12), remembered for the calls that follow.
+
+use std::sync::Arc;
+
+use moka::sync::Cache;
+use serde_json::Value;
+
+use crate::health::{Declared, ToolRef};
+use crate::mcp::list::Listed;
+
+/// Declarations that are remembered, over all backends.
+const KEPT: u64 = 100_000;
+/// Credentials or roles that one tool may declare; what is more is cut off.
+const MOST: usize = 32;
+/// Longest name of an integration, credential or role, in bytes; a longer one counts as absent.
+const LONGEST: usize = 256;
+
+const INTEGRATION: &str = "integration";
+const CREDENTIALS: &str = "credentials_required";
+const ROLES: &str = "requiresEngineRoles";
+
+/// What is remembered.
+#[derive(Debug)]
+pub(super) struct Declarations {
+    kept: Cache<ToolRef, Arc<Declared>>,
+}
+
+impl Declarations {
+    pub(super) fn new() -> Declarations {
+        Declarations { kept: Cache::new(KEPT) }
+    }
+
+    /// Remembers what the list says of a tool; whether it is for certain roles only.
+    pub(super) fn note(&self, at: ToolRef, tool: &Listed) -> bool {
+        let declared = read(tool.annotations.as_deref(), tool.meta.as_deref());
+        let for_roles = !declared.roles.is_empty();
+        if declared != Declared::default() {
+            self.kept.insert(at, Arc::new(declared));
+        } else if self.kept.contains_key(&at) {
+            self.kept.invalidate(&at);
+        }
+        for_roles
+    }
+
+    /// What was said of a tool last, if anything.
+    pub(super) fn of(&self, at: &ToolRef) -> Option<Arc<Declared>> {
+        self.kept.get(at)
+    }
+}
+
+/// Reads what a tool declares: in its `annotations`, else in its `_meta`, there also with `toolvane/` before the name.
+fn read(annotations: Option<&str>, meta: Option<&str>) -> Declared {
+    let mentions = |text: &&str| [INTEGRATION, CREDENTIALS, ROLES].iter().any(|name| text.contains(name));
+    let parse = |text: Option<&str>| -> Value {
+        text.filter(mentions).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    };
+    let (annotations, meta) = (parse(annotations), parse(meta));
+    let find =
+        |name: &str| annotations.get(name).or_else(|| meta.get(name)).or_else(|| meta.get(format!("toolvane/{name}")));
+    let text = |value: &Value| -> Option<Arc<str>> {
+        value.as_str().filter(|text| (1..=LONGEST).contains(&text.len())).map(Arc::from)
+    };
+    let list = |name: &str| -> Vec<Arc<str>> {
+        let items = find(name).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(text).take(MOST).collect()
+    };
+    Declared { integration: find(INTEGRATION).and_then(text), credentials: list(CREDENTIALS), roles: list(ROLES) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declaration_stands_in_annotations_or_meta_and_annotations_go_first() {
+        let declared = |integration: &str, credentials: &[&str], roles: &[&str]| {
+            let names = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect();
+            Declared {
+                integration: Some(integration).filter(|id| !id.is_empty()).map(Arc::from),
+                credentials: names(credentials),
+                roles: names(roles),
+            }
+        };
+        for (annotations, meta, expected) in [
+            (None, None, declared("", &[], &[])),
+            (Some(r#"{"readOnlyHint":true}"#), Some("{}"), declared("", &[], &[])),
+            (
+                Some(r#"{"integration":"gmail","credentials_required":["A",7,"B"]}"#),
+                None,
+                declared("gmail", &["A", "B"], &[]),
+            ),
+            (None, Some(r#"{"toolvane/integration":"x","requiresEngineRoles":["r"]}"#), declared("x", &[], &["r"])),
+            (
+                Some(r#"{"integration":"a"}"#),
+                Some(r#"{"integration":"b","credentials_required":["C"]}"#),
+                declared("a", &["C"], &[]),
+            ),
+            (
+                Some(r#"{"integration":["a"],"credentials_required":"A"}"#),
+                Some("not integration"),
+                declared("", &[], &[]),
+            ),
+        ] {
+            assert_eq!(read(annotations, meta), expected, "{annotations:?} {meta:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_list_no_longer_says_is_forgotten() {
+        let (kept, at) = (Declarations::new(), ToolRef { backend: "b".into(), tool: "t".into() });
+        let listed = |annotations: Option<&str>| Listed {
+            name: "t".into(),
+            annotations: annotations.map(str::to_owned),
+            meta: None,
+        };
+        assert!(kept.note(at.clone(), &listed(Some(r#"{"requiresEngineRoles":["admin"]}"#))));
+        assert!(kept.of(&at).is_some());
+        assert!(!kept.note(at.clone(), &listed(None)));
+        assert!(kept.of(&at).is_none());
+    }
+}
