@@ -281,11 +281,6 @@ async fn bind(config: &Config) -> Result<Vec<net::Bound>, StartError> {
     Ok(bound)
 }
 
-async fn bind_admin(address: SocketAddr) -> Result<admin::Bound, StartError> {
-    let bound = admin::Bound::bind(address).await;
-    bound.map_err(|why| StartError::Listen { address, key: "admin.listen", why })
-}
-
 fn limits(config: &Config) -> Limits {
     Limits {
         head_size: config.limits.head,
