@@ -5,7 +5,7 @@ use http::{Request, Response, StatusCode};
 
 use super::access::Access;
 use super::answer;
-use super::facts::{Effect, Facts, Reason, given_up_words};
+use super::facts::{Effect, Facts, given_up_words};
 use super::gate::{Refusal, Wanted};
 use super::net::{Body, Cause, Fault, Side};
 use super::observe_http::HttpObserver;

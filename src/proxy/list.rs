@@ -26,7 +26,6 @@ use crate::telemetry::events::ListHandled;
 /// Carries a request for a page of the tool list.
 pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) -> Response<Body> {
     let cursor = request.params.cursor.as_deref();
-    let reader = visit.looker();
     if is_down(&visit)
         && let Some(copy) = last_good(&visit, cursor, request.id)
     {
@@ -52,11 +51,11 @@ pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) ->
     match collect(body, visit.shared.config.limits.list).await {
         Err(fault) => instead(&visit, cursor, request.id, &visit.shared.blame(fault)),
         Ok(Collected::TooLarge(body)) => {
-            reader.handled(ListResult::TooLarge);
+            visit.looker().handled(ListResult::TooLarge);
             Response::from_parts(parts, body)
         }
         Ok(Collected::Whole(bytes, trailers)) => {
-            let annotated = reader.page(cursor, &bytes, format);
+            let annotated = visit.looker().page(cursor, &bytes, format);
             if let Some(annotated) = &annotated
                 && parts.headers.contains_key(header::CONTENT_LENGTH)
             {

@@ -7,6 +7,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header, request};
 
 use super::answer;
 use super::call;
+use super::facts::Reason;
 use super::list;
 use super::net::{Body, Collected, collect};
 use super::observe::Expected;
