@@ -54,6 +54,7 @@ fn prepare(args: &Run) -> Result<App, Report> {
         }
     };
     let rules = app::compile(&config)?;
+    app::check_documents(&config)?;
     let hash = blake3::hash(text.as_bytes()).to_hex();
     Ok(App {
         rules,

@@ -3,13 +3,17 @@
 //! Each part of the file has one module with its type and its reader. A reader declares every key once, with bounds,
 //! default and meaning, and the JSON Schema is drawn from the same readers (see [`crate::yaml`]). What comes out has no
 //! gaps: nothing is optional that must be there, names are unique, patterns are compiled, paths are resolved.
-//! Reading touches no file but the text it is given and opens no port. Rule files are named here and read by `rules`.
+//! Reading touches no file but the text it is given and opens no port. Rule files, keys and OpenAPI documents are only
+//! named here.
 
 mod args;
 mod backend;
 mod identity;
+mod jwt;
+mod location;
 mod matching;
 mod network;
+pub mod openapi;
 mod read;
 mod route;
 mod sections;
@@ -23,6 +27,7 @@ mod tests;
 pub use args::Arguments;
 pub use backend::{Backend, BackendKind, Forwarded, HostPolicy, HttpVersion, Pool, Timeouts};
 pub use identity::{Identity, IdentitySource};
+pub use jwt::{Claim, Jwt};
 pub use matching::Match;
 pub use network::Network;
 pub use route::{PathPattern, Route, Routes};

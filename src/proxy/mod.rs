@@ -9,6 +9,8 @@
 //! | `inflight`, `tasks`, `streams`, `asked` | where an answer may arrive, and who can be told something |
 //! | `manifest`, `facts`, `answer` | what we say: in the tool list, to a model, on the wire |
 //! | `effects`, `confirm`, `notify`, `dues` | what follows from a judgement |
+//! | `identity`, `tokens` | who calls: headers, and bearer tokens that verify |
+//! | `documents` | keys and OpenAPI documents, kept in the background |
 //! | `net` | sockets, HTTP, bodies |
 
 mod answer;
@@ -16,6 +18,7 @@ mod asked;
 mod call;
 mod confirm;
 mod decode;
+mod documents;
 mod dues;
 mod effects;
 mod facts;
@@ -37,7 +40,9 @@ mod splice;
 mod streams;
 mod tasks;
 mod ticket;
+mod tokens;
 mod visit;
 
 pub use service::Proxy;
 pub use shared::{Parts, Random, RuleSet};
+pub use tokens::count_keys;

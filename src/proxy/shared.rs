@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::Uri;
 
+use super::documents::{Kind, Watched};
 use super::dues::Dues;
 use super::identity::Identifier;
 use super::inflight::Inflight;
@@ -16,8 +18,9 @@ use super::net::{CallLimit, Cause, Fault, ForwardPolicy, HostPolicy, HttpVersion
 use super::notify::Notifier;
 use super::streams::Streams;
 use super::tasks::Tasks;
+use super::tokens::Tokens;
 use crate::clock::Clock;
-use crate::config::{self, BackendKind, Config};
+use crate::config::{self, BackendKind, Config, Routes};
 use crate::health::{Caller, Registry, ToolRef};
 use crate::rules::{self, Table};
 use crate::telemetry::{BackendMetrics, Telemetry};
@@ -89,6 +92,10 @@ pub(super) struct Backend {
     /// Whether the server said that it announces changes of its tools.
     pub(super) announces_tools: AtomicBool,
     pub(super) metrics: Arc<BackendMetrics>,
+    /// The requests that are tool calls: those of the file, and those of the document once it has been read.
+    pub(super) routes: ArcSwap<Routes>,
+    /// The OpenAPI document that names tools.
+    pub(super) document: Option<Watched>,
 }
 
 impl Backend {
@@ -127,6 +134,8 @@ impl Backend {
             endpoint: Some(config.url.path().trim_end_matches('/')).filter(|path| !path.is_empty()).map(Box::from),
             announces_tools: AtomicBool::new(false),
             metrics: telemetry.backend(&config.name),
+            routes: ArcSwap::from_pointee(config.routes.clone()),
+            document: config.openapi.clone().map(|location| Watched::new(location, Kind::OpenApi)),
             config: Arc::clone(config),
         }
     }
@@ -169,7 +178,7 @@ pub(super) struct Shared {
     pub(super) config: Arc<Config>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) registry: Arc<Registry>,
-    pub(super) rules: arc_swap::ArcSwap<RuleSet>,
+    pub(super) rules: ArcSwap<RuleSet>,
     pub(super) telemetry: Arc<Telemetry>,
     pub(super) random: Random,
     pub(super) identifier: Identifier,
@@ -199,7 +208,11 @@ impl Shared {
         let backend = |b| Arc::new(Backend::new(b, &config.limits, &parts.clock, &parts.telemetry));
         let backends = config.backends.iter().map(backend).collect();
         Shared {
-            identifier: Identifier::new(config.identity.clone(), parts.key),
+            identifier: Identifier::new(
+                config.identity.clone(),
+                Tokens::new(&config.identity, &parts.telemetry),
+                parts.key,
+            ),
             backends,
             calls: CallLimit::new(config.limits.calls),
             inflight: Inflight::default(),
@@ -210,7 +223,7 @@ impl Shared {
             dues: Dues::of(&parts.registry, parts.clock.now()),
             cut: AtomicBool::new(false),
             cut_off: AtomicU64::new(0),
-            rules: arc_swap::ArcSwap::from_pointee(parts.rules),
+            rules: ArcSwap::from_pointee(parts.rules),
             clock: parts.clock,
             registry: parts.registry,
             telemetry: parts.telemetry,

@@ -43,6 +43,8 @@ label_sets! {
     Rule { rule: Name }
     OneResult { result: Word }
     What { what: Word }
+    WhatResult { what: Word, result: Word }
+    ReasonAlone { reason: Word }
     Limit { limit: Word }
     Listener { listener: Word }
     Place { place: Word }
