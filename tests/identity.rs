@@ -1,7 +1,12 @@
 //! Bearer tokens through the whole process: an issuer with a real HTTP server for its keys, a backend that says what it saw,
 //! and a clock that the test moves.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "the lint knows test functions, not their helpers")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "the lint knows test functions, not their helpers"
+)]
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,6 +1,11 @@
 //! Tools that an OpenAPI document names, through the whole process: a real API that publishes its own document.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "the lint knows test functions, not their helpers")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "the lint knows test functions, not their helpers"
+)]
 
 use std::net::SocketAddr;
 use std::path::Path;

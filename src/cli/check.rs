@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(
             good.stdout,
             "t.yaml: fine, 1 backend\nkeys.json: fine, 0 keys\napi.yaml: fine, 1 tool\n  \
-             api.yaml:3:29: `PUT /a` has no operationId and is no tool\n"
+             api.yaml:3:31: `PUT /a` has no operationId and is no tool\n"
         );
         let bad = check_in(
             &[("t.yaml", config), ("api.yaml", "openapi: 2.9\n"), ("keys.json", "{}")],

@@ -19,6 +19,18 @@ fn value(text: &str, series: &str) -> Option<f64> {
 }
 
 #[test]
+fn tokens_that_give_no_identity_and_documents_that_are_read_are_counted_by_what_they_came_to() {
+    let telemetry = telemetry(100);
+    everything(&telemetry);
+    let text = text(&telemetry, sample());
+    assert_eq!(value(&text, "toolvane_identity_tokens_refused_total{reason=\"signature\"}"), Some(1.0));
+    for result in ["changed", "unchanged", "failed"] {
+        let series = format!("toolvane_document_reads_total{{what=\"jwks\",result=\"{result}\"}}");
+        assert_eq!(value(&text, &series), Some(1.0), "{series}");
+    }
+}
+
+#[test]
 fn each_thing_that_happens_is_counted_under_its_labels() {
     let telemetry = telemetry(100);
     everything(&telemetry);
@@ -54,10 +66,6 @@ fn each_thing_that_happens_is_counted_under_its_labels() {
         ("toolvane_list_rewrites_total{backend=\"jira\",result=\"annotated\"}", 1.0),
         ("toolvane_list_changed_notifications_total{backend=\"jira\"}", 3.0),
         ("toolvane_identity_headers_dropped_total", 1.0),
-        ("toolvane_identity_tokens_refused_total{reason=\"signature\"}", 1.0),
-        ("toolvane_document_reads_total{what=\"jwks\",result=\"changed\"}", 1.0),
-        ("toolvane_document_reads_total{what=\"jwks\",result=\"unchanged\"}", 1.0),
-        ("toolvane_document_reads_total{what=\"jwks\",result=\"failed\"}", 1.0),
         ("toolvane_limit_rejections_total{limit=\"limits.body_peek\"}", 1.0),
         ("toolvane_upstream_connections{backend=\"jira\"}", 1.0),
         ("toolvane_upstream_connect_failures_total{backend=\"jira\",reason=\"connect-refused\"}", 1.0),

@@ -40,8 +40,8 @@ fn operations_become_tools_by_their_operation_id() {
             "listBooks GET /shelf/v2/books",
             "addBook POST /shelf/v2/books",
             "getBook GET /shelf/v2/books/{isbn}",
-            "hasBook HEAD /shelf/v2/books/{isbn}",
             "removeBook DELETE /shelf/v2/books/{isbn}",
+            "hasBook HEAD /shelf/v2/books/{isbn}",
             "exportBook GET /shelf/v2/books/{isbn}.json",
             "renewLoan POST /shelf/v2/loans/{loan}:renew",
             "getMember GET /members/{id}",
@@ -99,7 +99,7 @@ fn the_base_path_is_that_of_the_servers_wherever_they_stand() {
 fn what_is_no_tool_is_noted_with_its_place_and_hides_nothing_else() {
     for (paths, left, note) in [
         (
-            "/a/{x}: {get: {operationId: a, parameters: [{name: x, in: path}]}}, /a/{y}: {get: {operationId: b, parameters: [{name: y, in: path}]}}",
+            "'/a/{x}': {get: {operationId: a, parameters: [{name: x, in: path}]}}, '/a/{y}': {get: {operationId: b, parameters: [{name: y, in: path}]}}",
             1,
             "fits the same requests as `a`",
         ),
@@ -107,11 +107,11 @@ fn what_is_no_tool_is_noted_with_its_place_and_hides_nothing_else() {
         ("/a: {get: {operationId: ''}}", 0, "an operationId has 1 to 128 bytes"),
         ("/a: {get: {operationId: \"a\\nb\"}}", 0, "on one line"),
         (
-            "/a/{b}-{c}: {get: {operationId: a}}, /z: {get: {operationId: z}}",
+            "'/a/{b}-{c}': {get: {operationId: a}}, /z: {get: {operationId: z}}",
             1,
             "cannot be a route: a segment has one parameter",
         ),
-        ("/a/{x}: {get: {operationId: a}}", 1, "no parameter with `in: path` declares `{x}`"),
+        ("'/a/{x}': {get: {operationId: a}}", 1, "no parameter with `in: path` declares `{x}`"),
         ("/a: {$ref: '#/components/pathItems/Gone'}", 0, "this `$ref` leads nowhere"),
         ("/a: {$ref: 'other.yaml#/a'}", 0, "this `$ref` leads nowhere"),
         ("/a: {get: {operationId: a, security: [{gone: []}]}}", 1, "the security scheme `gone` is not among"),
@@ -146,7 +146,7 @@ fn what_is_no_openapi_document_is_refused_with_the_place() {
         ("info: {}\n", "1:1", "the key `openapi` is missing"),
         ("openapi: 4.0.0\n", "1:10", "only OpenAPI 3.0 and 3.1"),
         ("openapi: 3.1.0\npaths: []\n", "1:1", "`paths` must be a map"),
-        ("openapi: 3.1.0\npaths: {\n", "3:1", "not valid YAML"),
+        ("openapi: 3.1.0\npaths: {\n", "2:8", "not valid YAML"),
         ("<html>Not found</html>\n", "1:1", "the key `openapi` is missing"),
     ] {
         let report = read_at(text, "/").unwrap_err();

@@ -66,7 +66,7 @@ fn key_set(signers: &[&Signer]) -> String {
     json!({"keys": signers.iter().map(|signer| signer.public()).collect::<Vec<_>>()}).to_string()
 }
 
-fn claims(change: Value) -> Value {
+fn claims(change: &Value) -> Value {
     let mut claims = json!({
         "iss": "https://issuer.example", "aud": "tools", "sub": "alice", "exp": NOW_SECONDS + 300,
         "roles": ["reader", "writer"], "realm": {"roles": "a, b c"}, "org": 42,
@@ -131,7 +131,7 @@ fn a_token_of_the_issuer_names_its_user_whatever_the_algorithm() {
     for algorithm in [RS256, RS512, PS256, ES256, ES384, EdDSA] {
         let signer = Signer::new(algorithm, "k1");
         let tokens = tokens(&format!(", algorithms: [{algorithm:?}]"), &key_set(&[&signer]));
-        assert_eq!(user(&tokens, &signer.sign(&claims(json!({}))), NOW).as_deref(), Some("alice"), "{algorithm:?}");
+        assert_eq!(user(&tokens, &signer.sign(&claims(&json!({}))), NOW).as_deref(), Some("alice"), "{algorithm:?}");
     }
 }
 
@@ -139,7 +139,7 @@ fn a_token_of_the_issuer_names_its_user_whatever_the_algorithm() {
 fn claims_are_read_by_name_and_pointer_and_within_bounds() {
     let signer = Signer::new(Algorithm::EdDSA, "k1");
     let tokens = tokens("", &key_set(&[&signer]));
-    let verified = |change| tokens.of(&headers(&signer.sign(&claims(change))), NOW).unwrap();
+    let verified = |change| tokens.of(&headers(&signer.sign(&claims(&change))), NOW).unwrap();
     let whole = verified(json!({}));
     assert_eq!(whole.name(&Claim::new("org")).as_deref(), Some("42"));
     assert_eq!(whole.roles(&Claim::new("roles")).unwrap(), ["reader".into(), "writer".into()]);
@@ -147,7 +147,7 @@ fn claims_are_read_by_name_and_pointer_and_within_bounds() {
     assert_eq!(whole.name(&Claim::new("iss")), None, "no source asks for it");
     for odd in [json!("x".repeat(257)), json!(""), json!("a\nb"), json!(["alice"]), json!(true), json!(1.5), json!({})]
     {
-        assert_eq!(verified(json!({"sub": odd})).name(&Claim::new("sub")), None, "{odd}");
+        assert_eq!(verified(json!({"org": odd})).name(&Claim::new("org")), None, "{odd}");
     }
     let many: Vec<String> = (0..200).map(|n| format!("r{n}")).collect();
     assert_eq!(verified(json!({"roles": many})).roles(&Claim::new("roles")).unwrap().len(), 64);
@@ -161,7 +161,7 @@ fn a_token_that_cannot_be_believed_gives_no_identity() {
     let stranger = Signer { id: "k1", ..Signer::new(Algorithm::RS256, "") };
     let nameless = Signer { id: "k3", ..Signer::new(Algorithm::RS256, "") };
     let tokens = tokens("", &key_set(&[&rsa, &other]));
-    let good = claims(json!({}));
+    let good = claims(&json!({}));
     let none = unsigned(&json!({"alg": "none", "typ": "JWT"}), &good, b"");
     let modulus = rsa.public()["n"].as_str().unwrap().to_owned();
     let confused = |secret: &[u8]| {
@@ -190,16 +190,16 @@ fn a_token_that_cannot_be_believed_gives_no_identity() {
             Refused::Algorithm,
         ),
         ("a header that must be understood", unsigned(&critical, &good, b"x"), Refused::Malformed),
-        ("wrong issuer", rsa.sign(&claims(json!({"iss": "https://evil.example"}))), Refused::Issuer),
-        ("no issuer", rsa.sign(&claims(json!({"iss": null}))), Refused::Issuer),
-        ("wrong audience", rsa.sign(&claims(json!({"aud": ["payments"]}))), Refused::Audience),
-        ("no audience", rsa.sign(&claims(json!({"aud": null}))), Refused::Audience),
-        ("expired", rsa.sign(&claims(json!({"exp": NOW_SECONDS - 60}))), Refused::Expired),
-        ("no end", rsa.sign(&claims(json!({"exp": null}))), Refused::Expired),
-        ("an end that is a text", rsa.sign(&claims(json!({"exp": "tomorrow"}))), Refused::Expired),
-        ("not yet valid", rsa.sign(&claims(json!({"nbf": NOW_SECONDS + 61}))), Refused::NotYetValid),
-        ("a beginning that is a text", rsa.sign(&claims(json!({"nbf": "now"}))), Refused::Malformed),
-        ("huge", rsa.sign(&claims(json!({"pad": "x".repeat(10_000)}))), Refused::TooLarge),
+        ("wrong issuer", rsa.sign(&claims(&json!({"iss": "https://evil.example"}))), Refused::Issuer),
+        ("no issuer", rsa.sign(&claims(&json!({"iss": null}))), Refused::Issuer),
+        ("wrong audience", rsa.sign(&claims(&json!({"aud": ["payments"]}))), Refused::Audience),
+        ("no audience", rsa.sign(&claims(&json!({"aud": null}))), Refused::Audience),
+        ("expired", rsa.sign(&claims(&json!({"exp": NOW_SECONDS - 60}))), Refused::Expired),
+        ("no end", rsa.sign(&claims(&json!({"exp": null}))), Refused::Expired),
+        ("an end that is a text", rsa.sign(&claims(&json!({"exp": "tomorrow"}))), Refused::Expired),
+        ("not yet valid", rsa.sign(&claims(&json!({"nbf": NOW_SECONDS + 61}))), Refused::NotYetValid),
+        ("a beginning that is a text", rsa.sign(&claims(&json!({"nbf": "now"}))), Refused::Malformed),
+        ("huge", rsa.sign(&claims(&json!({"pad": "x".repeat(10_000)}))), Refused::TooLarge),
         ("empty parts", "..".to_owned(), Refused::Malformed),
         ("no signature", rsa.sign(&good).rsplit_once('.').unwrap().0.to_owned() + ".", Refused::Signature),
     ] {
@@ -212,7 +212,7 @@ fn a_token_that_cannot_be_believed_gives_no_identity() {
 fn only_one_bearer_token_in_the_header_of_its_own_is_looked_at() {
     let signer = Signer::new(Algorithm::EdDSA, "k1");
     let tokens = tokens("", &key_set(&[&signer]));
-    let token = signer.sign(&claims(json!({})));
+    let token = signer.sign(&claims(&json!({})));
     for (values, known) in [
         (vec![format!("bearer  {token} ")], true),
         (vec![format!("Basic {token}")], false),
@@ -234,7 +234,7 @@ fn only_one_bearer_token_in_the_header_of_its_own_is_looked_at() {
 fn a_token_holds_to_its_end_and_the_leeway_and_no_longer_though_it_is_remembered() {
     let signer = Signer::new(Algorithm::EdDSA, "k1");
     let tokens = tokens(", leeway: 10s", &key_set(&[&signer]));
-    let token = signer.sign(&claims(json!({"exp": NOW_SECONDS + 5, "nbf": NOW_SECONDS + 10})));
+    let token = signer.sign(&claims(&json!({"exp": NOW_SECONDS + 5, "nbf": NOW_SECONDS + 10})));
     for (after, known) in [(0, true), (14, true), (15, false), (1_000, false)] {
         let now = NOW.after(Duration::from_secs(after));
         assert_eq!(user(&tokens, &token, now).is_some(), known, "after {after} s");
@@ -246,7 +246,7 @@ fn a_token_holds_to_its_end_and_the_leeway_and_no_longer_though_it_is_remembered
 fn a_key_that_is_taken_back_takes_its_tokens_along() {
     let (old, new) = (Signer::new(Algorithm::ES256, "old"), Signer::new(Algorithm::ES256, "new"));
     let tokens = tokens("", &key_set(&[&old]));
-    let (of_old, of_new) = (old.sign(&claims(json!({}))), new.sign(&claims(json!({"sub": "bob"}))));
+    let (of_old, of_new) = (old.sign(&claims(&json!({}))), new.sign(&claims(&json!({"sub": "bob"}))));
     assert_eq!(user(&tokens, &of_old, NOW).as_deref(), Some("alice"));
     assert_eq!(user(&tokens, &of_new, NOW), None);
     tokens.accept(&key_set(&[&old, &new])).unwrap();
@@ -271,7 +271,7 @@ fn keys_that_cannot_verify_are_left_out_and_a_token_without_a_name_tries_those_t
     ]});
     let tokens = tokens("", &set.to_string());
     assert_eq!(tokens.keys.load().len(), 2);
-    let nameless = |signer: &Signer| encode(&Header::new(signer.algorithm), &claims(json!({})), &signer.key).unwrap();
+    let nameless = |signer: &Signer| encode(&Header::new(signer.algorithm), &claims(&json!({})), &signer.key).unwrap();
     assert!(user(&tokens, &nameless(&curve), NOW).is_some() && user(&tokens, &nameless(&other), NOW).is_some());
     assert_eq!(refusal(&tokens, &nameless(&rsa)), Refused::Algorithm);
     assert_eq!(refusal(&tokens, &nameless(&Signer::new(Algorithm::ES256, ""))), Refused::Signature);
@@ -300,7 +300,7 @@ proptest! {
         thread_local! {
             static ISSUED: (Arc<Tokens>, String) = {
                 let signer = Signer::new(Algorithm::EdDSA, "k1");
-                (tokens("", &key_set(&[&signer])), signer.sign(&claims(json!({}))))
+                (tokens("", &key_set(&[&signer])), signer.sign(&claims(&json!({}))))
             };
         }
         ISSUED.with(|(tokens, token)| {
