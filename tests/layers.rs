@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers, leftmost first. Modules on one line are siblings: they may not use each other.
 const LAYERS: &[&[&str]] = &[
-    &["clock", "glob"],
+    &["clock", "fetch", "glob"],
     &["yaml"],
     &["mcp", "http"],
     &["rules"],

@@ -110,6 +110,7 @@ impl App {
             key: key.0,
             random: random(self.seed),
         });
+        proxy.read_files().await;
         let (drain, signal) = Drain::new();
         let listeners = bind(&config).await?;
         let admin_bound = bind_admin(config.admin).await?;
@@ -128,6 +129,7 @@ impl App {
         let admin_address = admin_bound.address();
         let serving = tokio::spawn(serve(listeners, proxy.clone(), limits(&config), signal));
         in_background(&proxy, &integrations);
+        tokio::spawn(proxy.clone().keep_documents_forever());
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
         telemetry.emit(Started {
@@ -180,6 +182,11 @@ impl Running {
     pub fn stop(&self) {
         self.freeze();
         self.drain.stop(Duration::ZERO);
+    }
+
+    /// Asks for keys and OpenAPI documents to be read anew, in the background and at most every 10 s.
+    pub fn refresh_documents(&self) {
+        self.proxy.refresh_documents();
     }
 
     fn freeze(&self) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::app;
 use crate::config::Config;
 use crate::yaml::{self, Problem, Report, Source, Style};
 
@@ -70,6 +71,19 @@ impl Findings<'_> {
                 self.fine.push(format!("{}: fine, {count} {noun}", source.name()));
                 for file in rule_files(&config) {
                     self.rule_file(&file, source.name());
+                }
+                self.documents(&config);
+            }
+            Err(report) => self.report.merge(report),
+        }
+    }
+
+    fn documents(&mut self, config: &Config) {
+        match app::check_documents(config) {
+            Ok(documents) => {
+                for document in documents {
+                    self.fine.push(format!("{}: fine, {} {}", document.name, document.entries, document.noun));
+                    self.fine.extend(document.notes.iter().map(|note| format!("  {note}")));
                 }
             }
             Err(report) => self.report.merge(report),
@@ -239,6 +253,33 @@ mod tests {
             "\n\n6 problems\n",
         ] {
             assert!(checked.stderr.contains(expected), "{expected} in\n{}", checked.stderr);
+        }
+    }
+
+    #[test]
+    fn keys_and_openapi_documents_that_lie_in_files_are_checked_too() {
+        let config = "backends: [{name: a, kind: http, url: 'http://h', openapi: api.yaml}]\n\
+            identity: {jwt: {jwks: {file: keys.json}, issuer: i, audience: a}}\n";
+        let api = "openapi: 3.1.0\npaths:\n  /a: {get: {operationId: a}, put: {}}\n";
+        let good = check_in(
+            &[("t.yaml", config), ("api.yaml", api), ("keys.json", "{\"keys\": []}")],
+            &["t.yaml"],
+            Output::Text(Style::Plain),
+        );
+        assert_eq!(good.stderr, "");
+        assert_eq!(
+            good.stdout,
+            "t.yaml: fine, 1 backend\nkeys.json: fine, 0 keys\napi.yaml: fine, 1 tool\n  \
+             api.yaml:3:31: `PUT /a` has no operationId and is no tool\n"
+        );
+        let bad = check_in(
+            &[("t.yaml", config), ("api.yaml", "openapi: 2.9\n"), ("keys.json", "{}")],
+            &["t.yaml"],
+            Output::Text(Style::Plain),
+        );
+        assert_eq!(bad.code, CONFIG);
+        for expected in ["api.yaml:1:10", "only OpenAPI 3.0 and 3.1", "keys.json:1:1", "no key set", "\n2 problems\n"] {
+            assert!(bad.stderr.contains(expected), "{expected} in\n{}", bad.stderr);
         }
     }
 

@@ -57,6 +57,7 @@ fn prepare(args: &Run) -> Result<App, Report> {
     let rules = app::compile(&config)?;
     let read = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     let environment = Environment::of(config.credential_places(), read);
+    app::check_documents(&config)?;
     let hash = blake3::hash(text.as_bytes()).to_hex();
     Ok(App {
         rules,

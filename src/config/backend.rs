@@ -1,15 +1,18 @@
 //! One upstream: an MCP server or an HTTP tool API, and how it is spoken to.
 
 use std::num::NonZeroU16;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
 
 use super::access::{self, Lists};
+use super::location;
 use super::matching::{Match, matching};
 use super::route::{Routes, routes};
 use super::sections::{DAY, HOUR, MINUTE, SECOND};
+use crate::fetch::Location;
 use crate::yaml::{At, Fields, Place};
 
 /// Longest name of a backend, in bytes.
@@ -41,6 +44,8 @@ pub struct Backend {
     pub pool: Pool,
     /// The requests that are tool calls; empty for an MCP server.
     pub routes: Routes,
+    /// The OpenAPI document that names further tools; `routes` go before it.
+    pub openapi: Option<Location>,
     /// Whether an MCP `ping` confirms that it is back, after the connect.
     pub mcp_ping: bool,
     /// What backs tools for which neither a pattern nor the backend itself says so.
@@ -142,7 +147,10 @@ const ROUTES: &str = "Requests that are tool calls, for `kind: http`; all others
 
 const INTEGRATION: &str = "What backs all its tools, unless a tool says otherwise: a name of `integrations`.";
 
-pub(super) fn backend(at: At<'_>) -> Option<(Arc<Backend>, Marks)> {
+const OPENAPI: &str = "An OpenAPI document (3.0 or 3.1; a path or a URL) whose operations are tools by their `operationId`, \
+    for `kind: http`. `routes` go before it.";
+
+pub(super) fn backend(at: At<'_>, directory: &Path) -> Option<(Arc<Backend>, Marks)> {
     at.map(|f| {
         let mut marks = Marks { name: at.place(), matching: at.place(), integration: at.place() };
         let name = f.need("name", NAME, |at| {
@@ -162,6 +170,7 @@ pub(super) fn backend(at: At<'_>) -> Option<(Arc<Backend>, Marks)> {
         let timeouts = f.section("timeouts", "How long is waited for what.", timeouts);
         let pool = f.section("pool", "Connections kept open for the next call.", pool);
         let routes = f.opt("routes", ROUTES, routes).unwrap_or_default();
+        let openapi = f.opt("openapi", OPENAPI, |at| location::text(at, directory));
         let mcp_ping = f.section("probe", "How it is asked whether it is back.", mcp_ping);
         let integration = f.opt("integration", INTEGRATION, |at| {
             marks.integration = at.place();
@@ -181,6 +190,7 @@ pub(super) fn backend(at: At<'_>) -> Option<(Arc<Backend>, Marks)> {
             timeouts,
             pool,
             routes,
+            openapi,
             mcp_ping,
             integration,
             lists,
@@ -198,8 +208,11 @@ fn fits_its_kind(f: &Fields<'_>, backend: &Backend) -> Option<()> {
         BackendKind::Mcp if f.has("routes") => f.fail("routes", "`routes` are for `kind: http`", |problem| {
             problem.help("an MCP server names its tools itself: remove `routes`")
         }),
-        BackendKind::Http if !f.has("routes") => {
-            f.fail("kind", "a backend of `kind: http` needs `routes`", |problem| {
+        BackendKind::Mcp if f.has("openapi") => f.fail("openapi", "`openapi` is for `kind: http`", |problem| {
+            problem.help("an MCP server names its tools itself: remove `openapi`")
+        }),
+        BackendKind::Http if !f.has("routes") && !f.has("openapi") => {
+            f.fail("kind", "a backend of `kind: http` needs `routes` or `openapi`", |problem| {
                 problem.help("`routes: [{tool: get_item, method: GET, path: \"/v1/items/{id}\"}]`; `[]` judges nothing")
             })
         }

@@ -17,7 +17,7 @@ use Schema::{Blind, Sees};
 const GOOD: &str = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\n";
 
 /// What follows the first lines of a good file, unless it starts with `!`.
-const MISTAKES: [(&str, Schema, &str); 86] = [
+const MISTAKES: [(&str, Schema, &str); 103] = [
     ("no backends at all", Sees, "!listen: 127.0.0.1:8080\n"),
     ("empty list of backends", Blind, "!backends: []\n"),
     ("backends as a map", Sees, "!backends:\n  demo: {kind: mcp}\n"),
@@ -81,6 +81,21 @@ const MISTAKES: [(&str, Schema, &str); 86] = [
     ("HTTP/3", Sees, "!backends: [{name: a, kind: mcp, url: 'http://h/mcp', http: 3}]\n"),
     ("routes on an MCP server", Blind, "!backends: [{name: a, kind: mcp, url: 'http://h/mcp', routes: []}]\n"),
     ("HTTP API without routes", Blind, "!backends: [{name: a, kind: http, url: 'http://h'}]\n"),
+    (
+        "OpenAPI document of an MCP server",
+        Blind,
+        "!backends: [{name: a, kind: mcp, url: 'http://h', openapi: o.yaml}]\n",
+    ),
+    (
+        "OpenAPI document by another protocol",
+        Blind,
+        "!backends: [{name: a, kind: http, url: 'http://h', openapi: 'ftp://h/o.yaml'}]\n",
+    ),
+    (
+        "OpenAPI document as a map",
+        Sees,
+        "!backends: [{name: a, kind: http, url: 'http://h', openapi: {file: o.yaml}}]\n",
+    ),
     ("HTTP API with a path", Blind, "!backends: [{name: a, kind: http, url: 'http://h/api', routes: []}]\n"),
     (
         "ping to an HTTP API",
@@ -103,9 +118,9 @@ const MISTAKES: [(&str, Schema, &str); 86] = [
         "!backends: [{name: a, kind: http, url: 'http://h', routes: [{tool: t, method: GET, path: '/a?b=1'}]}]\n",
     ),
     (
-        "parameter within a segment",
+        "two parameters in a segment",
         Blind,
-        "!backends: [{name: a, kind: http, url: 'http://h', routes: [{tool: t, method: GET, path: '/a/x{id}'}]}]\n",
+        "!backends: [{name: a, kind: http, url: 'http://h', routes: [{tool: t, method: GET, path: '/a/{x}-{y}'}]}]\n",
     ),
     (
         "parameter twice",
@@ -134,7 +149,29 @@ const MISTAKES: [(&str, Schema, &str); 86] = [
     ("target that is no pointer", Sees, "tools: {t: {target: url}}\n"),
     ("number for a text", Sees, "tools: {t: {advice: 42}}\n"),
     ("setting of a tool that does not exist", Sees, "tools:\n  \"jira_*\": {cooldown: 5m}\n"),
-    ("claims of a JWT", Sees, "identity: {user: [{jwt: sub}]}\n"),
+    ("claim without keys", Blind, "identity: {user: [{jwt: sub}]}\n"),
+    ("claim that is no text", Sees, "identity: {jwt: {jwks: {file: k}, issuer: i, audience: a}, user: [{jwt: 1}]}\n"),
+    ("tokens for any audience", Sees, "identity: {jwt: {jwks: {file: k.json}, issuer: 'https://i'}}\n"),
+    ("tokens of nobody", Blind, "identity: {jwt: {jwks: {file: k}, issuer: [], audience: a}}\n"),
+    ("keys as a text", Sees, "identity: {jwt: {jwks: 'https://i/keys', issuer: i, audience: a}}\n"),
+    ("keys nowhere", Blind, "identity: {jwt: {jwks: {}, issuer: i, audience: a}}\n"),
+    (
+        "keys in two places",
+        Blind,
+        "identity: {jwt: {jwks: {url: 'https://i/keys', file: k.json}, issuer: i, audience: a}}\n",
+    ),
+    ("keys by another protocol", Sees, "identity: {jwt: {jwks: {url: 'ftp://i/keys'}, issuer: i, audience: a}}\n"),
+    (
+        "password before keys",
+        Sees,
+        "identity: {jwt: {jwks: {url: 'https://me:hunter2@i/keys'}, issuer: i, audience: a}}\n",
+    ),
+    ("symmetric algorithm", Sees, "identity: {jwt: {jwks: {file: k}, issuer: i, audience: a, algorithms: [HS256]}}\n"),
+    ("no algorithm", Blind, "identity: {jwt: {jwks: {file: k}, issuer: i, audience: a, algorithms: []}}\n"),
+    ("algorithm none", Sees, "identity: {jwt: {jwks: {file: k}, issuer: i, audience: a, algorithms: [none]}}\n"),
+    ("leeway of an hour", Blind, "identity: {jwt: {jwks: {file: k}, issuer: i, audience: a, leeway: 1h}}\n"),
+    ("keys read every second", Blind, "identity: {jwt: {jwks: {file: k}, issuer: i, audience: a, refresh: 1s}}\n"),
+    ("header that holds a secret", Blind, "identity: {user: [{header: Authorization}]}\n"),
     ("two sources in one item", Blind, "identity: {user: [{header: x-user, static: me}]}\n"),
     ("source that is no map", Sees, "identity: {user: [x-user-id]}\n"),
     ("header that is no name", Sees, "identity: {user: [{header: 'x user'}]}\n"),

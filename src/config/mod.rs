@@ -3,7 +3,8 @@
 //! Each part of the file has one module with its type and its reader. A reader declares every key once, with bounds,
 //! default and meaning, and the JSON Schema is drawn from the same readers (see [`crate::yaml`]). What comes out has no
 //! gaps: nothing is optional that must be there, names are unique, patterns are compiled, paths are resolved.
-//! Reading touches no file but the text it is given and opens no port. Rule files are named here and read by `rules`.
+//! Reading touches no file but the text it is given and opens no port. Rule files, keys and OpenAPI documents are only
+//! named here.
 
 mod access;
 mod args;
@@ -11,8 +12,11 @@ mod backend;
 mod credential;
 mod identity;
 mod integrations;
+mod jwt;
+mod location;
 mod matching;
 mod network;
+pub mod openapi;
 mod probe;
 mod read;
 mod route;
@@ -30,6 +34,7 @@ pub use backend::{Backend, BackendKind, Forwarded, HostPolicy, HttpVersion, Pool
 pub use credential::{Credential, Part, Template};
 pub use identity::{Identity, IdentitySource};
 pub use integrations::{Integration, Readiness};
+pub use jwt::{Claim, Jwt};
 pub use matching::Match;
 pub use network::Network;
 pub use probe::{Condition, Meaning, Oauth, Probe, ProbeFault, ProbeRequest, ProbeTls, Statuses, Wanted};

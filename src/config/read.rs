@@ -27,13 +27,13 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
     at.map(|f| {
         let (listen, admin) = listeners(f);
         let mode = mode(f);
-        let backends = backends(f);
+        let backends = backends(f, directory);
         let tools = tools(f, directory);
         let integrations = f.opt("integrations", INTEGRATIONS, |at| integrations(at, directory)).unwrap_or_default();
         let readiness = f.section("readiness", READINESS, |f| readiness(f, directory));
         let access = f.section("access", ACCESS, access::access);
         refuse_unknown_integrations(f, &integrations, backends.as_deref().unwrap_or_default(), &tools.0);
-        let identity = f.section("identity", IDENTITY, identity::identity);
+        let identity = f.section("identity", IDENTITY, |f| identity::identity(f, directory));
         let rules = f.section("rules", RULES, |f| sections::rule_files(f, directory));
         let tenants = f.opt("tenants", TENANTS, |at| sections::tenants(at, directory)).unwrap_or_default();
         let manifest = f.section("manifest", "How `tools/list` is annotated.", sections::manifest);
@@ -152,9 +152,9 @@ fn covers(one: IpAddr, other: IpAddr) -> bool {
     one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4())
 }
 
-fn backends(f: &Fields<'_>) -> Option<Vec<(Arc<Backend>, Marks)>> {
+fn backends(f: &Fields<'_>, directory: &Path) -> Option<Vec<(Arc<Backend>, Marks)>> {
     let read = f.need("backends", "The upstreams, at least one.", |at| {
-        let list = at.list(backend)?;
+        let list = at.list(|at| backend(at, directory))?;
         if list.is_empty() { at.fail("`backends` needs at least one backend") } else { Some(list) }
     })?;
     refuse_doubles(f, &read);

@@ -1,5 +1,6 @@
 //! Routes of an HTTP backend: which request is a call of which tool (`GET /v1/items/{id}` → `get_item`).
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,20 +24,25 @@ pub struct Route {
     pub path: PathPattern,
 }
 
-/// A path in which `{name}` stands for one whole segment that is not empty.
+/// A path in which `{name}` stands for one segment, or for the part of it between a fixed beginning and a fixed end
+/// (`{id}.json`), that is not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
     text: Arc<str>,
     segments: Vec<Segment>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Segment {
+/// One part of a path between two slashes, in the order in which they are tried.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Segment {
     Literal(Arc<str>),
+    /// A parameter between a beginning and an end; the longer they are the earlier.
+    Affixed(Reverse<usize>, Arc<str>, Arc<str>),
     Parameter,
 }
 
-/// The routes of one backend, the more specific before the less.
+/// The routes of one backend: those of the file before those of its OpenAPI document, then the more specific before the
+/// less.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
     sorted: Vec<Route>,
@@ -46,7 +52,16 @@ impl Routes {
     /// The tool that a request calls, if a route names it. `path` is without query; where several fit, a literal
     /// segment goes before a parameter, from the left.
     pub fn tool(&self, method: &Method, path: &str) -> Option<&Arc<str>> {
-        self.sorted.iter().find(|route| route.method == method && route.path.matches(path)).map(|route| &route.tool)
+        let length = segments(path).count();
+        let fits =
+            |route: &&Route| route.method == method && route.path.segments.len() == length && route.path.matches(path);
+        self.sorted.iter().find(fits).map(|route| &route.tool)
+    }
+
+    /// These routes, and after them `others`: a request that both name is a call of these.
+    #[must_use]
+    pub fn before(&self, others: Vec<Route>) -> Routes {
+        Routes { sorted: self.iter().cloned().chain(Routes::new(others).sorted).collect() }
     }
 
     /// All routes.
@@ -63,16 +78,26 @@ impl Routes {
 impl PathPattern {
     /// Whether the whole path fits. Segments are compared as they were sent, percent signs included.
     pub fn matches(&self, path: &str) -> bool {
-        let mut parts = path.strip_prefix('/').unwrap_or(path).split('/');
+        let mut parts = segments(path);
         let fit = self.segments.iter().all(|segment| match (segment, parts.next()) {
             (Segment::Literal(text), Some(part)) => &**text == part,
+            (Segment::Affixed(_, start, end), Some(part)) => part
+                .strip_prefix(&**start)
+                .and_then(|rest| rest.strip_suffix(&**end))
+                .is_some_and(|rest| !rest.is_empty()),
             (Segment::Parameter, Some(part)) => !part.is_empty(),
             (_, None) => false,
         });
         fit && parts.next().is_none()
     }
 
-    fn parse(text: &str) -> Result<PathPattern, String> {
+    /// What two patterns have in common that fit the same paths.
+    pub(super) fn shape(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Reads a pattern. The error says what is wrong, or is empty where that is plain to see.
+    pub(super) fn parse(text: &str) -> Result<PathPattern, String> {
         let Some(rest) = text.strip_prefix('/').filter(|_| text.len() <= PATTERN_MAX) else {
             return Err(String::new());
         };
@@ -80,27 +105,45 @@ impl PathPattern {
             return Err("leave out the query; a path has no spaces".to_owned());
         }
         let mut names: Vec<&str> = Vec::new();
-        let mut segments = Vec::new();
-        for part in rest.split('/') {
-            let Some(name) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) else {
-                if part.contains(['{', '}', '*']) {
-                    return Err("a parameter takes a whole segment".to_owned());
-                }
-                segments.push(Segment::Literal(Arc::from(part)));
-                continue;
-            };
-            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
-            {
-                return Err("a parameter's name has letters, digits, `_` and `-`".to_owned());
-            }
-            if names.contains(&name) {
-                return Err(format!("`{{{name}}}` stands in it twice"));
-            }
-            names.push(name);
-            segments.push(Segment::Parameter);
-        }
+        let segments = rest.split('/').map(|part| Segment::parse(part, &mut names)).collect::<Result<_, _>>()?;
         Ok(PathPattern { text: Arc::from(text), segments })
     }
+}
+
+impl Segment {
+    fn parse<'t>(part: &'t str, names: &mut Vec<&'t str>) -> Result<Segment, String> {
+        let inner = part.split_once('{').and_then(|(start, rest)| {
+            let (name, end) = rest.split_once('}')?;
+            Some((start, name, end))
+        });
+        let stray = |text: &str| text.contains(['{', '}', '*']);
+        let Some((start, name, end)) = inner else {
+            return match stray(part) {
+                true => Err("a parameter is written `{name}`, and `*` is not known".to_owned()),
+                false => Ok(Segment::Literal(Arc::from(part))),
+            };
+        };
+        if stray(start) || stray(end) {
+            return Err("a segment has one parameter".to_owned());
+        }
+        if name.is_empty()
+            || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+        {
+            return Err("a parameter's name has letters, digits, `_`, `-` and `.`".to_owned());
+        }
+        if names.contains(&name) {
+            return Err(format!("`{{{name}}}` stands in it twice"));
+        }
+        names.push(name);
+        Ok(match start.len() + end.len() {
+            0 => Segment::Parameter,
+            length => Segment::Affixed(Reverse(length), Arc::from(start), Arc::from(end)),
+        })
+    }
+}
+
+fn segments(path: &str) -> std::str::Split<'_, char> {
+    path.strip_prefix('/').unwrap_or(path).split('/')
 }
 
 impl fmt::Display for PathPattern {
@@ -129,7 +172,7 @@ fn refuse_twins(at: At<'_>, routes: &[(Route, Place)]) -> Option<()> {
     let mut sound = Some(());
     for (index, (route, place)) in routes.iter().enumerate() {
         let twin = |earlier: &&(Route, Place)| {
-            earlier.0.method == route.method && earlier.0.path.segments == route.path.segments
+            earlier.0.method == route.method && earlier.0.path.shape() == route.path.shape()
         };
         if let Some((first, _)) = routes.iter().take(index).find(twin) {
             let message = format!("`{} {}` is a route of `{}` already", route.method, first.path, first.tool);
@@ -139,7 +182,7 @@ fn refuse_twins(at: At<'_>, routes: &[(Route, Place)]) -> Option<()> {
     sound
 }
 
-const METHODS: [(&str, Method); 7] = [
+pub(super) const METHODS: [(&str, Method); 7] = [
     ("GET", Method::GET),
     ("POST", Method::POST),
     ("PUT", Method::PUT),
@@ -173,12 +216,17 @@ mod tests {
             ("any", "/{version}/items/{id}"),
             ("items", "/v1/items"),
             ("root", "/"),
+            ("start", "/v1/items/{id}:start"),
+            ("sheet", "/v1/items/{id}.json"),
         ]);
         for (path, tool) in [
             ("/v1/items/7", Some("item")),
             ("/v1/items/a%2Fb", Some("item")),
             ("/v1/items/newest", Some("newest")),
             ("/v2/items/newest", Some("any")),
+            ("/v1/items/7:start", Some("start")),
+            ("/v1/items/7.json", Some("sheet")),
+            ("/v1/items/.json", Some("item")),
             ("/v1/items", Some("items")),
             ("/v1/items/", None),
             ("/v1/items/7/parts", None),
@@ -188,5 +236,18 @@ mod tests {
             assert_eq!(routes.tool(&Method::GET, path).map(|tool| &**tool), tool, "{path}");
         }
         assert_eq!(routes.tool(&Method::POST, "/v1/items"), None);
+    }
+
+    #[test]
+    fn routes_of_the_file_go_before_more_specific_ones_of_a_document() {
+        let route = |tool: &str, path: &str| Route {
+            tool: Arc::from(tool),
+            method: Method::GET,
+            path: PathPattern::parse(path).unwrap(),
+        };
+        let both =
+            routes(&[("mine", "/v1/{any}")]).before(vec![route("theirs", "/v1/items"), route("more", "/v2/items")]);
+        let tool = |path| both.tool(&Method::GET, path).map(|tool| &**tool);
+        assert_eq!((tool("/v1/items"), tool("/v2/items")), (Some("mine"), Some("more")));
     }
 }

@@ -251,6 +251,25 @@ fn identity_headers_are_known_and_the_session_and_credentials_are_not_among_thos
 }
 
 #[test]
+fn a_header_that_holds_a_credential_passes_whoever_sends_it() {
+    let config = with("identity: {user: [{header: x-api-key}, {credential: x-api-key}]}\n");
+    assert!(config.identity.identity_headers().all(|name| name != "x-api-key"));
+}
+
+#[test]
+fn with_tokens_the_subject_and_the_roles_of_a_token_are_among_the_sources() {
+    let config = with("identity: {jwt: {jwks: {file: keys.json}, issuer: i, audience: [a, b]}}\n");
+    let jwt = config.identity.jwt.as_ref().unwrap();
+    assert_eq!(jwt.jwks, crate::fetch::Location::File("/etc/toolvane/keys.json".into()));
+    assert_eq!((jwt.issuers.len(), jwt.audiences.len(), jwt.leeway), (1, 2, Duration::from_secs(60)));
+    assert_eq!(config.identity.claims().map(ToString::to_string).collect::<Vec<_>>(), ["sub", "roles"]);
+    assert_eq!(config.identity.user.len(), 3);
+    let own = with("identity: {user: [{jwt: /a/b}], jwt: {jwks: {url: 'https://i/k?x=1'}, issuer: i, audience: a}}\n");
+    assert_eq!(own.identity.claims().map(ToString::to_string).collect::<Vec<_>>(), ["/a/b", "roles"]);
+    assert_eq!(with("").identity.claims().count(), 0);
+}
+
+#[test]
 fn arguments_alone_make_a_configuration() {
     let arguments = |backend: &str| Arguments { backend: backend.to_owned(), ..Arguments::default() };
     for (url, name, port) in [

@@ -9,11 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use moka::sync::Cache;
 
 use super::backend::Backend;
 use super::credential::{Credential, credential};
 use super::integrations::{HINT_MAX, NONE};
+use super::openapi::Operation;
 use super::route::TOOL_NAME;
 use super::sections::HOUR;
 use crate::glob::Glob;
@@ -39,10 +41,13 @@ pub struct ToolSettings {
     pub target: TargetSource,
     /// For the head of the answer; the backend's unless the tool has its own.
     pub timeout: Duration,
-    /// Whether the tool may be called in a probe.
+    /// Whether the tool may be called in a probe: the file says so, or its OpenAPI operation is a GET or HEAD.
     pub safe_probe: bool,
     /// What must be there so that the tool can be used.
     pub needs: Needs,
+    /// The credentials that the tool's own OpenAPI document says it needs, as names of security schemes. They are names in
+    /// the backend's world: whether and where they can be looked for is the configuration's to say.
+    pub declared_credentials: Arc<[Arc<str>]>,
 }
 
 /// What the configuration says a tool needs. It goes before what the backend declares; `None` says nothing.
@@ -73,7 +78,19 @@ struct Inner {
 
 struct Settled {
     timeout: Duration,
-    kept: Cache<Arc<str>, Arc<ToolSettings>>,
+    /// Replaced as a whole, so that no answer settled from older facts outlives them.
+    kept: ArcSwap<Kept>,
+}
+
+struct Kept {
+    declared: HashMap<Arc<str>, Declared>,
+    settings: Cache<Arc<str>, Arc<ToolSettings>>,
+}
+
+/// What a tool's own document says about it.
+struct Declared {
+    safe: bool,
+    credentials_required: Arc<[Arc<str>]>,
 }
 
 /// What one pattern of the file sets.
@@ -99,25 +116,42 @@ impl Tools {
         session_tools: Vec<Glob>,
         backends: &[Arc<Backend>],
     ) -> Tools {
-        let settled = |backend: &Arc<Backend>| Settled { timeout: backend.timeouts.response, kept: Cache::new(KEPT) };
+        let settled = |backend: &Arc<Backend>| Settled {
+            timeout: backend.timeouts.response,
+            kept: ArcSwap::from_pointee(Kept { declared: HashMap::new(), settings: Cache::new(KEPT) }),
+        };
         let backends = backends.iter().map(|backend| (backend.name.clone(), settled(backend))).collect();
         Tools { inner: Arc::new(Inner { mode, overrides, session_tools, backends }) }
     }
 
     /// What holds for a tool. A backend that is not configured has the defaults.
     pub fn settings(&self, backend: &str, tool: &str) -> Arc<ToolSettings> {
-        match self.inner.backends.get(backend) {
-            Some(settled) if tool.len() <= TOOL_NAME => match settled.kept.get(tool) {
-                Some(known) => known,
-                None => {
-                    let settings = Arc::new(self.inner.settle(settled.timeout, tool));
-                    settled.kept.insert(Arc::from(tool), settings.clone());
-                    settings
-                }
-            },
-            Some(settled) => Arc::new(self.inner.settle(settled.timeout, tool)),
-            None => Arc::new(self.inner.settle(LEASE_MAX, tool)),
+        let Some(settled) = self.inner.backends.get(backend) else {
+            return Arc::new(self.inner.settle(LEASE_MAX, tool, None));
+        };
+        let kept = settled.kept.load();
+        if tool.len() > TOOL_NAME {
+            return Arc::new(self.inner.settle(settled.timeout, tool, None));
         }
+        if let Some(known) = kept.settings.get(tool) {
+            return known;
+        }
+        let settings = Arc::new(self.inner.settle(settled.timeout, tool, kept.declared.get(tool)));
+        kept.settings.insert(Arc::from(tool), settings.clone());
+        settings
+    }
+
+    /// Takes over what a backend's OpenAPI document declares about its tools, in place of what an earlier one did. The
+    /// configuration goes before it.
+    pub fn declare(&self, backend: &str, operations: &[Operation]) {
+        let Some(settled) = self.inner.backends.get(backend) else { return };
+        let declared = |operation: &Operation| {
+            let credentials_required = Arc::clone(&operation.credentials_required);
+            (Arc::clone(&operation.route.tool), Declared { safe: operation.safe, credentials_required })
+        };
+        settled
+            .kept
+            .store(Arc::new(Kept { declared: operations.iter().map(declared).collect(), settings: Cache::new(KEPT) }));
     }
 
     /// What judge and gate go by for a tool.
@@ -152,7 +186,7 @@ impl Tools {
 }
 
 impl Inner {
-    fn settle(&self, timeout: Duration, tool: &str) -> ToolSettings {
+    fn settle(&self, timeout: Duration, tool: &str, declared: Option<&Declared>) -> ToolSettings {
         let mut set = Overrides::default();
         for (_, overrides) in self.overrides.iter().filter(|(glob, _)| glob.matches(tool)) {
             set.lay(overrides);
@@ -174,7 +208,16 @@ impl Inner {
             setup_hint: set.setup_hint,
             roles: set.roles,
         };
-        ToolSettings { policy: Arc::new(policy), target, timeout, safe_probe: set.safe_probe.unwrap_or(false), needs }
+        ToolSettings {
+            policy: Arc::new(policy),
+            target,
+            timeout,
+            safe_probe: set.safe_probe.unwrap_or_else(|| declared.is_some_and(|declared| declared.safe)),
+            needs,
+            declared_credentials: declared
+                .map(|declared| Arc::clone(&declared.credentials_required))
+                .unwrap_or_default(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::telemetry::RequestKind;
 
 /// Carries a request to an HTTP backend. What no route names passes unjudged.
 pub(super) async fn handle(visit: Visit, request: Request<Body>) -> Response<Body> {
-    let Some(tool) = visit.backend.config.routes.tool(request.method(), request.uri().path()).cloned() else {
+    let Some(tool) = visit.backend.routes.load().tool(request.method(), request.uri().path()).cloned() else {
         visit.backend.metrics.request(RequestKind::Passthrough);
         return visit.pass(request).await;
     };

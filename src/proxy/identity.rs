@@ -1,24 +1,25 @@
 //! Who calls (DESIGN 5): from the headers of one request to a [`Caller`].
 
+use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 
+use super::tokens::{Tokens, Verified, split_roles};
+use crate::clock::Now;
 use crate::config::{Identity, IdentitySource};
 use crate::health::{Caller, CredentialHash};
 
 /// Longest identity that is taken from a header, in bytes; a longer one counts as absent.
 const LONGEST: usize = 256;
 
-/// Most roles that a caller can have.
-const MOST_ROLES: usize = 64;
-
 /// Tells callers by the configured sources.
 #[derive(Clone)]
 pub(super) struct Identifier {
     sources: Identity,
+    tokens: Option<Arc<Tokens>>,
     key: [u8; 32],
     default: Arc<str>,
 }
@@ -31,20 +32,27 @@ impl std::fmt::Debug for Identifier {
 
 impl Identifier {
     /// Reads from these sources; `key` is the random key of this installation, so that hashes mean nothing elsewhere.
-    pub(super) fn new(sources: Identity, key: [u8; 32]) -> Identifier {
-        Identifier { sources, key, default: Arc::from("default") }
+    /// `tokens` knows what bearer tokens say, if any source reads a claim.
+    pub(super) fn new(sources: Identity, tokens: Option<Arc<Tokens>>, key: [u8; 32]) -> Identifier {
+        Identifier { sources, tokens, key, default: Arc::from("default") }
+    }
+
+    /// Who verifies bearer tokens, if any source reads a claim.
+    pub(super) fn tokens(&self) -> Option<&Arc<Tokens>> {
+        self.tokens.as_ref()
     }
 
     /// The caller of a request with these headers from this peer.
-    pub(super) fn caller(&self, headers: &HeaderMap, peer: IpAddr) -> Caller {
-        let view = View { headers, trusted: self.sources.trusts(peer), key: &self.key };
+    pub(super) fn caller(&self, headers: &HeaderMap, peer: IpAddr, now: Now) -> Caller {
+        let token = Token { tokens: self.tokens.as_deref(), now, read: OnceCell::new() };
+        let view = View { headers, trusted: self.sources.trusts(peer), key: &self.key, token };
         let or_default = |sources| view.first(sources).unwrap_or_else(|| Arc::clone(&self.default));
         Caller {
             session: view.first(&self.sources.session),
             user: view.first(&self.sources.user),
             project: or_default(&self.sources.project),
             tenant: or_default(&self.sources.tenant),
-            roles: view.first(&self.sources.roles).map(|roles| split(&roles)).unwrap_or_default(),
+            roles: view.roles(&self.sources.roles).unwrap_or_default(),
             credential: self.credential(headers),
         }
     }
@@ -67,11 +75,37 @@ struct View<'a> {
     headers: &'a HeaderMap,
     trusted: bool,
     key: &'a [u8; 32],
+    token: Token<'a>,
+}
+
+/// The request's bearer token, looked at when a claim is asked for.
+struct Token<'a> {
+    tokens: Option<&'a Tokens>,
+    now: Now,
+    read: OnceCell<Option<Arc<Verified>>>,
+}
+
+impl Token<'_> {
+    fn verified(&self, headers: &HeaderMap) -> Option<&Verified> {
+        self.read.get_or_init(|| self.tokens?.of(headers, self.now)).as_deref()
+    }
 }
 
 impl View<'_> {
     fn first(&self, sources: &[IdentitySource]) -> Option<Arc<str>> {
+        sources.iter().find_map(|source| self.name(source))
+    }
+
+    fn roles(&self, sources: &[IdentitySource]) -> Option<Vec<Arc<str>>> {
         sources.iter().find_map(|source| match source {
+            IdentitySource::Jwt(claim) => self.token.verified(self.headers)?.roles(claim),
+            other => self.name(other).map(|roles| split_roles(&roles)),
+        })
+    }
+
+    fn name(&self, source: &IdentitySource) -> Option<Arc<str>> {
+        match source {
+            IdentitySource::Jwt(claim) => self.token.verified(self.headers)?.name(claim),
             IdentitySource::Static(value) => Some(Arc::clone(value)),
             IdentitySource::Credential(name) => hash(self.headers, name, self.key).map(|hash| hash.to_string().into()),
             IdentitySource::Header(name) if self.trusted || name == "mcp-session-id" => {
@@ -79,7 +113,7 @@ impl View<'_> {
                 (!value.is_empty() && value.len() <= LONGEST).then(|| Arc::from(value))
             }
             IdentitySource::Header(_) => None,
-        })
+        }
     }
 }
 
@@ -90,15 +124,12 @@ fn hash(headers: &HeaderMap, name: &HeaderName, key: &[u8; 32]) -> Option<Creden
     Some(CredentialHash(u64::from_be_bytes(*first)))
 }
 
-fn split(roles: &str) -> Vec<Arc<str>> {
-    roles.split(',').map(str::trim).filter(|role| !role.is_empty()).take(MOST_ROLES).map(Arc::from).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NEAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const NOW: Now = Now { tick: crate::clock::Tick(0), wall: crate::clock::Wall(0) };
     const FAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
     fn identifier() -> Identifier {
@@ -110,8 +141,9 @@ mod tests {
             tenant: vec![header("x-tenant-id")],
             roles: vec![header("x-engine-roles")],
             trusted_sources: vec![crate::config::Network::LOOPBACK_V4],
+            jwt: None,
         };
-        Identifier::new(sources, [7; 32])
+        Identifier::new(sources, None, [7; 32])
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -128,6 +160,7 @@ mod tests {
                 ("x-engine-roles", "a, b"),
             ]),
             NEAR,
+            NOW,
         );
         assert_eq!(caller.user.as_deref(), Some("alice"));
         assert_eq!(caller.session.as_deref(), Some("s1"));
@@ -138,13 +171,13 @@ mod tests {
 
     #[test]
     fn a_credential_names_a_user_without_being_kept() {
-        let of = |token: &str| identifier().caller(&headers(&[("authorization", token)]), NEAR).user.unwrap();
+        let of = |token: &str| identifier().caller(&headers(&[("authorization", token)]), NEAR, NOW).user.unwrap();
         assert_eq!(of("Bearer secret").len(), 16);
         assert_eq!(of("Bearer secret"), of("Bearer secret"));
         assert_ne!(of("Bearer secret"), of("Bearer other"));
         let elsewhere = Identifier { key: [8; 32], ..identifier() };
         assert_ne!(
-            elsewhere.caller(&headers(&[("authorization", "Bearer secret")]), NEAR).user.unwrap(),
+            elsewhere.caller(&headers(&[("authorization", "Bearer secret")]), NEAR, NOW).user.unwrap(),
             of("Bearer secret")
         );
     }
@@ -157,7 +190,7 @@ mod tests {
             ("mcp-session-id", "s1"),
             ("authorization", "x"),
         ]);
-        let caller = identifier().caller(&sent, FAR);
+        let caller = identifier().caller(&sent, FAR, NOW);
         assert_eq!(caller.user.as_deref().map(str::len), Some(16), "named by the credential alone");
         assert!(caller.roles.is_empty());
         assert_eq!(caller.session.as_deref(), Some("s1"));
@@ -170,7 +203,7 @@ mod tests {
     fn an_identity_without_end_or_without_text_counts_as_absent() {
         let long = "x".repeat(LONGEST + 1);
         for value in [long.as_str(), " ", ""] {
-            assert_eq!(identifier().caller(&headers(&[("x-user-id", value)]), NEAR).user, None);
+            assert_eq!(identifier().caller(&headers(&[("x-user-id", value)]), NEAR, NOW).user, None);
         }
     }
 }

@@ -10,6 +10,8 @@
 //! | `inflight`, `tasks`, `streams`, `asked` | where an answer may arrive, and who can be told something |
 //! | `manifest`, `catalogue`, `listed`, `facts`, `answer` | what we say: in the tool list, to a model, on the wire |
 //! | `effects`, `confirm`, `notify`, `dues` | what follows from a judgement |
+//! | `identity`, `tokens` | who calls: headers, and bearer tokens that verify |
+//! | `documents` | keys and OpenAPI documents, kept in the background |
 //! | `net` | sockets, HTTP, bodies |
 
 mod access;
@@ -20,6 +22,7 @@ mod catalogue;
 mod confirm;
 mod declared;
 mod decode;
+mod documents;
 mod dues;
 mod effects;
 mod facts;
@@ -42,9 +45,11 @@ mod splice;
 mod streams;
 mod tasks;
 mod ticket;
+mod tokens;
 mod unknown;
 mod visit;
 
 pub use catalogue::{Entry, Hidden};
 pub use service::Proxy;
 pub use shared::{Parts, Random, RuleSet};
+pub use tokens::count_keys;

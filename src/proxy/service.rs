@@ -9,6 +9,7 @@ use super::access;
 use super::answer;
 use super::catalogue::{self, Entry, Hidden};
 use super::confirm;
+use super::documents;
 use super::effects;
 use super::facts::Reason;
 use super::net::{Body, ConnInfo, OnTunnelEnd};
@@ -43,8 +44,8 @@ impl Proxy {
                 Reason::Unreachable,
             );
         };
-        let peer = conn.peer.ip();
-        let caller = shared.identifier.caller(request.headers(), peer);
+        let (peer, started) = (conn.peer.ip(), shared.clock.now());
+        let caller = shared.identifier.caller(request.headers(), peer, started);
         let trusted = shared.config.identity.trusts(peer);
         let profile = access::profile(shared, request.headers_mut(), trusted);
         for header in shared.identifier.strip_untrusted(request.headers_mut(), peer) {
@@ -57,7 +58,7 @@ impl Proxy {
             caller: Arc::new(caller),
             profile,
             conn,
-            started: shared.clock.now(),
+            started,
             old_transport: None,
         };
         if request.headers().contains_key(header::UPGRADE)
@@ -82,11 +83,26 @@ impl Proxy {
         confirm::probe_forever(self.shared).await;
     }
 
+    /// Reads the documents that lie in files (keys, OpenAPI), so that they hold from the first request on.
+    pub async fn read_files(&self) {
+        documents::read_files(&self.shared).await;
+    }
+
+    /// Keeps keys and OpenAPI documents up to date until the process ends.
+    pub async fn keep_documents_forever(self) {
+        documents::keep_forever(self.shared).await;
+    }
+
+    /// Asks for all these documents to be read anew, in the background and at most every 10 s: for a reload.
+    pub fn refresh_documents(&self) {
+        documents::refresh(&self.shared);
+    }
+
     /// Every tool that is known by name: from routes, and from the lists that callers got. Sorted, each with its backend.
     pub fn tools(&self) -> Vec<(Arc<str>, String)> {
         let mut tools = self.shared.lists.tools();
         for backend in &self.shared.backends {
-            tools.extend(backend.config.routes.iter().map(|route| (Arc::clone(&backend.name), route.tool.to_string())));
+            tools.extend(backend.routes.load().iter().map(|route| (Arc::clone(&backend.name), route.tool.to_string())));
         }
         tools.into_iter().collect()
     }

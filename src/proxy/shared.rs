@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::Uri;
 
 use super::declared::Declarations;
+use super::documents::{Kind, Watched};
 use super::dues::Dues;
 use super::identity::Identifier;
 use super::inflight::Inflight;
@@ -18,8 +20,9 @@ use super::net::{CallLimit, Cause, Fault, ForwardPolicy, HostPolicy, HttpVersion
 use super::notify::Notifier;
 use super::streams::Streams;
 use super::tasks::Tasks;
+use super::tokens::Tokens;
 use crate::clock::Clock;
-use crate::config::{self, BackendKind, Config};
+use crate::config::{self, BackendKind, Config, Routes};
 use crate::health::{Caller, Readiness, Registry, ToolRef};
 use crate::rules::{self, Table};
 use crate::telemetry::{BackendMetrics, Telemetry};
@@ -95,6 +98,10 @@ pub(super) struct Backend {
     /// Whether some tool is for callers with certain roles, by the configuration or by its own list.
     asks_for_roles: AtomicBool,
     pub(super) metrics: Arc<BackendMetrics>,
+    /// The requests that are tool calls: those of the file, and those of the document once it has been read.
+    pub(super) routes: ArcSwap<Routes>,
+    /// The OpenAPI document that names tools.
+    pub(super) document: Option<Watched>,
 }
 
 impl Backend {
@@ -129,6 +136,8 @@ impl Backend {
             announces_tools: AtomicBool::new(false),
             asks_for_roles: AtomicBool::new(all.tools.ask_for_roles()),
             metrics: telemetry.backend(&config.name),
+            routes: ArcSwap::from_pointee(config.routes.clone()),
+            document: config.openapi.clone().map(|location| Watched::new(location, Kind::OpenApi)),
             config: Arc::clone(config),
         }
     }
@@ -186,7 +195,7 @@ pub(super) struct Shared {
     pub(super) shown: Shown,
     /// A caller without a name or a role.
     pub(super) nobody: Caller,
-    pub(super) rules: arc_swap::ArcSwap<RuleSet>,
+    pub(super) rules: ArcSwap<RuleSet>,
     pub(super) telemetry: Arc<Telemetry>,
     pub(super) random: Random,
     pub(super) identifier: Identifier,
@@ -216,7 +225,11 @@ impl Shared {
         let backend = |b| Arc::new(Backend::new(b, &config, &parts.clock, &parts.telemetry));
         let backends = config.backends.iter().map(backend).collect();
         Shared {
-            identifier: Identifier::new(config.identity.clone(), parts.key),
+            identifier: Identifier::new(
+                config.identity.clone(),
+                Tokens::new(&config.identity, &parts.telemetry),
+                parts.key,
+            ),
             backends,
             calls: CallLimit::new(config.limits.calls),
             inflight: Inflight::default(),
@@ -227,7 +240,7 @@ impl Shared {
             dues: Dues::of(&parts.registry, parts.clock.now()),
             cut: AtomicBool::new(false),
             cut_off: AtomicU64::new(0),
-            rules: arc_swap::ArcSwap::from_pointee(parts.rules),
+            rules: ArcSwap::from_pointee(parts.rules),
             clock: parts.clock,
             registry: parts.registry,
             readiness: parts.readiness,

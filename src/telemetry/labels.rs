@@ -45,6 +45,8 @@ label_sets! {
     IntegrationStateLabels { integration: Name, state: Word }
     OneResult { result: Word }
     What { what: Word }
+    WhatResult { what: Word, result: Word }
+    ReasonAlone { reason: Word }
     Limit { limit: Word }
     Listener { listener: Word }
     Place { place: Word }

@@ -11,6 +11,7 @@
 
 mod at;
 mod fields;
+mod foreign;
 mod parse;
 mod problem;
 mod scalars;
@@ -25,6 +26,7 @@ mod tests;
 
 pub use at::At;
 pub use fields::Fields;
+pub use foreign::tree;
 pub use problem::{Problem, Report, Style};
 pub use schema::schema;
 pub use source::{MAX_FILE, Place, Source};

@@ -19,6 +19,18 @@ fn value(text: &str, series: &str) -> Option<f64> {
 }
 
 #[test]
+fn tokens_that_give_no_identity_and_documents_that_are_read_are_counted_by_what_they_came_to() {
+    let telemetry = telemetry(100);
+    everything(&telemetry);
+    let text = text(&telemetry, sample());
+    assert_eq!(value(&text, "toolvane_identity_tokens_refused_total{reason=\"signature\"}"), Some(1.0));
+    for result in ["changed", "unchanged", "failed"] {
+        let series = format!("toolvane_document_reads_total{{what=\"jwks\",result=\"{result}\"}}");
+        assert_eq!(value(&text, &series), Some(1.0), "{series}");
+    }
+}
+
+#[test]
 fn each_thing_that_happens_is_counted_under_its_labels() {
     let telemetry = telemetry(100);
     everything(&telemetry);

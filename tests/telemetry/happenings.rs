@@ -10,10 +10,10 @@ use toolvane::rules::verdict::{Disproves, Evidence};
 use toolvane::rules::{Classification, DispatchCode, Finding, HealthAction, Scope, TransportFault};
 use toolvane::store::{Opened, Report, Stats};
 use toolvane::telemetry::events::{
-    CallEnded, Cause, ConnectFailed, CooldownStarted, DiagnosisClaim, Draining, Evicted, IdentityHeaderDropped,
-    IntegrationChanged, IntegrationProbed, InternalError, LimitRejected, ListHandled, ListNotified, Probed, Reloaded,
-    ShortCircuited, Started, StatusChanged, Stopped, StoreOpened, StoreReported, ToolHidden, TrialChanged,
-    WouldShortCircuit,
+    CallEnded, Cause, ConnectFailed, CooldownStarted, DiagnosisClaim, DocumentNote, DocumentRead, Draining, Evicted,
+    IdentityHeaderDropped, IntegrationChanged, IntegrationProbed, InternalError, LimitRejected, ListHandled,
+    ListNotified, Probed, Reloaded, ShortCircuited, Started, StatusChanged, Stopped, StoreOpened, StoreReported,
+    TokenRefused, ToolHidden, TrialChanged, WouldShortCircuit,
 };
 use toolvane::telemetry::{
     HiddenTools, IntegrationState, ListResult, Outcome, ProbeResult, Reason, RequestKind, Sample, Settings, Telemetry,
@@ -75,6 +75,8 @@ pub(crate) fn everything(telemetry: &Telemetry) {
     telemetry.emit(LimitRejected { limit: "limits.body_peek", value: 1024 });
     telemetry.emit(ConnectFailed { backend: "jira", fault: TransportFault::ConnectRefused });
     telemetry.emit(IdentityHeaderDropped { header: "x-user-id" });
+    telemetry.emit(TokenRefused { reason: "signature" });
+    documents(telemetry);
     health(telemetry);
     TrialResult::ALL
         .iter()
@@ -83,6 +85,14 @@ pub(crate) fn everything(telemetry: &Telemetry) {
     telemetry.emit(ListNotified { backend: "jira", clients: 3 });
     integrations(telemetry);
     process(telemetry);
+}
+
+fn documents(telemetry: &Telemetry) {
+    for result in [Ok(Some(2)), Ok(None), Err("answered with status 500")] {
+        let place = "https://issuer.example/keys";
+        telemetry.emit(DocumentRead { what: "jwks", place, result, news: true });
+    }
+    telemetry.emit(DocumentNote { position: "api.yaml:3:5", note: "`GET /a` has no operationId and is no tool" });
 }
 
 fn health(telemetry: &Telemetry) {

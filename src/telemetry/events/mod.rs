@@ -3,6 +3,7 @@
 //! INFO: a status changed, or the process did. WARN: we coped. ERROR: somebody must act. Single calls are DEBUG.
 
 mod call;
+mod document;
 mod health;
 mod integration;
 mod life;
@@ -10,6 +11,7 @@ mod manifest;
 mod store;
 
 pub use call::{CallEnded, ConnectFailed, IdentityHeaderDropped, LimitRejected, ShortCircuited, WouldShortCircuit};
+pub use document::{DocumentNote, DocumentRead, TokenRefused};
 pub use health::{Cause, CooldownStarted, DiagnosisClaim, Evicted, Probed, StatusChanged, TrialChanged};
 pub use integration::{IntegrationChanged, IntegrationProbed, ToolHidden};
 pub use life::{Draining, InternalError, Reloaded, Started, Stopped};
