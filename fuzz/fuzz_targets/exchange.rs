@@ -23,7 +23,7 @@ fn exchange(format: Format, body: &[u8], chunk: usize, status: u16) -> Exchange 
     reader.finish(|item| seen.push(item));
     for item in &seen {
         match item {
-            Seen::Answer(answer) => exchange.take_answer(answer),
+            Seen::Answer(answer) => exchange.take_answer(answer, false),
             Seen::Trouble(trouble) => exchange.take_trouble(trouble),
             _ => continue,
         }

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
-use super::rules::Form;
-
 /// A sidecar reverse proxy that knows which tools of an LLM agent are usable, for whom, and until when.
 #[derive(Debug, Parser)]
 #[command(name = "toolvane", version, about, propagate_version = true, arg_required_else_help = true)]
@@ -81,7 +79,7 @@ pub struct Check {
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// The form of the answer.
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    #[arg(short, long, default_value = "table", value_name = "FORM")]
     pub output: Form,
     /// The same as `-o json`.
     #[arg(long, hide = true)]
@@ -116,7 +114,7 @@ pub struct Test {
 }
 
 /// `toolvane explain`.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub struct Explain {
     /// A rule file laid over the bundled table; several apply in order.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -131,7 +129,7 @@ pub struct Explain {
     #[command(flatten)]
     pub outcome: OutcomeFlags,
     /// The form of the answer.
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    #[arg(short, long, default_value = "table", value_name = "FORM")]
     pub output: Form,
 }
 
@@ -190,7 +188,7 @@ pub struct Replay {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub rules: Vec<PathBuf>,
     /// The form of the answer.
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    #[arg(short, long, default_value = "table", value_name = "FORM")]
     pub output: Form,
 }
 

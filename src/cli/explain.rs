@@ -6,8 +6,8 @@ use std::path::Path;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use super::args::{Explain, OutcomeFlags};
-use super::rules::{Form, Layered, Streams, columns, refuse, text_of};
+use super::args::{Explain, Form, OutcomeFlags};
+use super::rules::{Layered, Streams, columns, refuse, text_of};
 use super::{BAD, FINE, USAGE};
 use crate::clock::Now;
 use crate::health::{Caller, Forecast, Policy, Tuning, forecast};

@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::{CommandFactory, Parser};
 
-use super::args::{Arguments, Classify, Command};
+use super::args::{Arguments, Classify, Command, Form};
 use super::check::{self, How, Output};
-use super::rules::{Form, Layered, Streams, refuse};
+use super::rules::{Layered, Streams, refuse};
 use super::table::Printed;
 use super::{BAD, FINE, USAGE, classify, explain, healthcheck, integrations, replay, run, test};
 use crate::clock::{Clock, SystemClock};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 
-use super::args::Replay;
-use super::rules::{Form, Layered, Streams, columns, refuse, text_of};
+use super::args::{Form, Replay};
+use super::rules::{Layered, Streams, columns, refuse, text_of};
 use super::{BAD, FINE, USAGE};
 use crate::clock::Now;
 use crate::health::{Caller, Recorded, Step, Timeline};

@@ -4,24 +4,12 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::ValueEnum;
-
 use super::CONFIG;
 use crate::rules::{self, Limits, Table};
 use crate::yaml::{Report, Source, Style};
 
 /// The largest file or input that is read, in bytes.
 const INPUT_MAX: u64 = 256 << 20;
-
-/// The form of an answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// Lines for people.
-    #[default]
-    Table,
-    /// One JSON object.
-    Json,
-}
 
 /// Where a command writes.
 #[derive(Debug)]
@@ -92,11 +80,13 @@ pub fn text_of(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A table of columns that are as wide as they must be.
+/// Columns that are as wide as they must be, without heads. Characters that could move a cursor are replaced.
 pub fn columns(rows: &[Vec<String>]) -> String {
+    let shown = |cell: &String| cell.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>();
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(shown).collect()).collect();
     let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
     let mut out = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (at, cell) in row.iter().enumerate() {
             let pad = if at + 1 == row.len() { 0 } else { width(at).unwrap_or(0) + 2 };

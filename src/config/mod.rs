@@ -9,8 +9,8 @@
 mod access;
 mod args;
 mod backend;
-mod credential;
 mod changes;
+mod credential;
 mod identity;
 mod integrations;
 mod jwt;
@@ -32,8 +32,8 @@ mod tests;
 pub use access::{Access, Lists};
 pub use args::Arguments;
 pub use backend::{Backend, BackendKind, Forwarded, HostPolicy, HttpVersion, Pool, Timeouts};
-pub use credential::{Credential, Part, Template};
 pub use changes::needing_restart;
+pub use credential::{Credential, Part, Template};
 pub use identity::{Identity, IdentitySource};
 pub use integrations::{Integration, Readiness};
 pub use jwt::{Claim, Jwt};
@@ -41,7 +41,9 @@ pub use matching::Match;
 pub use network::Network;
 pub use probe::{Condition, Meaning, Oauth, Probe, ProbeFault, ProbeRequest, ProbeTls, Statuses, Wanted};
 pub use route::{PathPattern, Route, Routes};
-pub use sections::{Annotate, Limits, Log, LogFormat, LogLevel, Manifest, Record, RuleFiles, Store, Tenant, WhenUnready};
+pub use sections::{
+    Annotate, Limits, Log, LogFormat, LogLevel, Manifest, Record, RuleFiles, Store, Tenant, WhenUnready,
+};
 pub use tools::{Needs, ToolSettings, Tools};
 
 pub use crate::rules::target::TargetSource as Target;
