@@ -1,7 +1,8 @@
 # toolvane: `make run` shows it at work, `make test` is what must pass before anything is merged.
 #
 # Variables: E2E=0 leaves out the end-to-end tests (and says so); LISTEN, ADMIN and DEMO are the addresses of `make run`;
-# PYTEST holds more options for the end-to-end tests, such as PYTEST="-k python-1", and CHECKS those for check-deploy.
+# PYTEST holds more options for the end-to-end tests, such as PYTEST="-k python-1", and CHECKS those for check-deploy; FUZZ_SECONDS is
+# how long each fuzz target runs.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -13,9 +14,11 @@ ADMIN ?= 127.0.0.1:9090
 DEMO ?= 127.0.0.1:9000
 PYTEST ?=
 CHECKS ?=
+FUZZ_SECONDS ?= 600
+FUZZ_TARGETS := exchange sse hint rules
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 
-.PHONY: help build run lint unit e2e check-deploy docs test verify verify-deploy dist bench clean
+.PHONY: help build run lint unit e2e check-deploy docs test verify fuzz verify-deploy dist bench clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -58,11 +61,19 @@ docs: ## Write docs/reference and the dashboards anew
 
 test: lint unit e2e check-deploy ## All that must pass before a merge; under 30 minutes on two cores
 
-verify: test ## What is long: 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble
+verify: test ## What is long: 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble, a little fuzzing
 	PROPTEST_CASES=10000 CARGO_PROFILE_RELEASE_LTO=off cargo test --release --features verify --no-fail-fast
 	CARGO_PROFILE_RELEASE_LTO=off cargo run --release --example simulate
 	cargo build --release --bin toolvane
 	python3 tests/e2e/run.py --toolvane=../../target/release/toolvane --long $(PYTEST)
+	$(MAKE) fuzz FUZZ_SECONDS=30
+
+fuzz: ## Fuzz each target for FUZZ_SECONDS, one after the other; needs a nightly toolchain and `cargo install cargo-fuzz`
+	@for target in $(FUZZ_TARGETS); do \
+		echo "fuzz: $$target for $(FUZZ_SECONDS) s"; \
+		nice cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1; \
+	done
 
 verify-deploy: ## The same with real helm, kubectl, Prometheus, buildah and the schemas of Kubernetes (installs them into .cache/)
 	cargo build --bin toolvane --example demo_server

@@ -102,6 +102,7 @@ impl Proxy {
             seed: 1,
             config_hash: "test".to_owned(),
             environment: Environment::default(),
+            config_file: None,
         };
         Proxy { clock, running: app.start().await.unwrap() }
     }

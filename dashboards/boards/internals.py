@@ -196,6 +196,10 @@ def internals():
                         f"increase(toolvane_store_documents_unreadable_total{{{h}}}[$__rate_interval])",
                         "{{instance}} unreadable",
                     ),
+                    q(
+                        f"increase(toolvane_outcomes_left_out_total{{{h}}}[$__rate_interval])",
+                        "{{instance}} outcomes not recorded",
+                    ),
                 ),
                 lines(
                     "Size of the state file",

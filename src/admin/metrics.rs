@@ -35,6 +35,7 @@ fn sample(admin: &Admin) -> Sample {
         hidden: hidden(admin),
         integrations: integrations(admin),
         store: admin.store.as_ref().map(|store| store.stats()),
+        outcomes_left_out: admin.proxy.outcomes_left_out(),
     }
 }
 

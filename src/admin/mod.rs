@@ -1,12 +1,14 @@
 //! The admin listener (DESIGN 14): is the process alive, what do its metrics say, what does it believe.
 //!
-//! It reads, and can have integrations asked anew. Its answers are JSON; errors are problem documents (RFC 9457).
+//! It reads, and has integrations asked anew and rules read again when this machine asks. Its answers are JSON; errors are problem
+//! documents (RFC 9457).
 
 mod health;
 mod integrations;
 mod metrics;
 mod probes;
 mod query;
+mod reload;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -28,6 +30,8 @@ use crate::readiness::Integrations;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
 
+pub use reload::{Applied, Reload};
+
 /// What the admin surface shows.
 pub struct Admin {
     /// Where time comes from.
@@ -48,6 +52,10 @@ pub struct Admin {
     pub drain: DrainSignal,
     /// Whether everything that a start takes is done.
     pub started: AtomicBool,
+    /// Reads configuration and rules again.
+    pub reload: Arc<dyn Reload>,
+    /// Whether only this machine can connect: nobody else may write.
+    pub is_local: bool,
 }
 
 impl fmt::Debug for Admin {
@@ -104,6 +112,7 @@ pub fn router(admin: Arc<Admin>) -> Router {
         .route("/v1/integrations/invalidate", post(integrations::invalidate_all))
         .route("/v1/integrations/{id}", get(integrations::one))
         .route("/v1/integrations/{id}/invalidate", post(integrations::invalidate))
+        .route("/v1/reload", post(reload::reload))
         .fallback(nothing_here)
         .method_not_allowed_fallback(only_get)
         .with_state(admin)
@@ -111,7 +120,7 @@ pub fn router(admin: Arc<Admin>) -> Router {
 
 async fn nothing_here() -> Response {
     const ROUTES: &str = "/livez, /readyz, /startupz, /metrics, /v1/health, /v1/health/{scope}/{scopeId}/{tool}, /v1/lookup, \
-         /v1/tools, /v1/manifest, /v1/integrations, /v1/integrations/{id}, /v1/integrations/{id}/invalidate";
+         /v1/tools, /v1/manifest, /v1/integrations, /v1/integrations/{id}, /v1/integrations/{id}/invalidate, /v1/reload";
     refuse(StatusCode::NOT_FOUND, "nothing here", format!("the admin listener answers {ROUTES}"))
 }
 
@@ -119,7 +128,7 @@ async fn only_get() -> Response {
     refuse(
         StatusCode::METHOD_NOT_ALLOWED,
         "method not allowed",
-        "the admin listener answers GET and HEAD, and POST on /v1/integrations/{id}/invalidate",
+        "the admin listener answers GET and HEAD, and POST on /v1/integrations/{id}/invalidate and /v1/reload",
     )
 }
 

@@ -1,10 +1,13 @@
 //! Wiring: from a configuration to a running proxy, and from a signal to its orderly end.
 
 mod documents;
+mod reload;
 mod rules;
 pub mod service_manager;
 mod start;
+mod watch;
 
 pub use documents::{ReadDocument, check_documents};
-pub use rules::compile;
+pub use reload::Reloader;
+pub use rules::{Stack, compile, compile_named, stacks};
 pub use start::{App, Running, StartError};

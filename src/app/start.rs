@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
+use tokio::task::JoinHandle;
 
+use super::reload::{self, Reloader};
+use super::watch;
 use crate::admin::{self, Admin};
 use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
@@ -16,9 +19,10 @@ use crate::health::{Backing, MemoryOnly, Readiness, Registry};
 use crate::proxy::net::{self, Drain, DrainSignal, Limits};
 use crate::proxy::{Parts, Proxy, RuleSet};
 use crate::readiness::{Environment, Integrations};
-use crate::store::{self, InstallKey, OpenError, Store};
+use crate::store::{self, InstallKey, OpenError, OutcomeFile, Store};
 use crate::telemetry::events::{Draining, Reloaded, Started, Stopped, StoreOpened, StoreReported};
 use crate::telemetry::{self, Telemetry};
+use crate::yaml::Source;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -38,6 +42,8 @@ pub struct App {
     pub config_hash: String,
     /// The environment variables that the configuration names.
     pub environment: Environment,
+    /// The configuration file as it was read, by its path: a reload reads it again. `None` where flags took its place.
+    pub config_file: Option<Arc<Source>>,
 }
 
 impl fmt::Debug for App {
@@ -59,6 +65,14 @@ pub enum StartError {
         /// The reason.
         why: std::io::Error,
     },
+    /// The file for outcomes cannot be written.
+    #[error("cannot write to {path}: {why}; change `record.file` or remove `record`")]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: std::io::Error,
+    },
     /// The state file is in use.
     #[error("cannot open the state file {path}: {why}")]
     Store {
@@ -76,6 +90,8 @@ pub struct Running {
     pub listen: Vec<SocketAddr>,
     /// Where the admin surface answers.
     pub admin: SocketAddr,
+    /// Reads configuration and rules again.
+    pub reloader: Arc<Reloader>,
     drain: Drain,
     drain_announce: Duration,
     drain_timeout: Duration,
@@ -83,7 +99,7 @@ pub struct Running {
     telemetry: Arc<Telemetry>,
     proxy: Proxy,
     store: Option<Arc<Store>>,
-    serving: tokio::task::JoinHandle<()>,
+    serving: JoinHandle<()>,
     integrations: Arc<Integrations>,
 }
 
@@ -96,7 +112,7 @@ impl App {
         let config = self.config;
         let telemetry = telemetry(&config);
         let now = self.clock.now();
-        telemetry.emit(Reloaded { result: Ok(&self.config_hash), at: now.wall });
+        telemetry.emit(Reloaded { result: Ok(&self.config_hash), needs_restart: &[], at: now.wall });
         let (store, key) = open_store(&config, &self.clock, &telemetry, InstallKey(self.fresh_key))?;
         let registry = remembered(&config, store.as_ref(), now);
         let integrations = integrations(&config, self.environment, &self.clock, &telemetry, self.seed);
@@ -110,12 +126,23 @@ impl App {
             key: key.0,
             random: random(self.seed),
         });
+        record_outcomes(&config, &proxy, key)?;
         proxy.read_files().await;
         let (drain, signal) = Drain::new();
         let listeners = bind(&config).await?;
         let admin_bound = bind_admin(config.admin).await?;
+        let reloader = Arc::new(Reloader::new(reload::Parts {
+            proxy: proxy.clone(),
+            telemetry: Arc::clone(&telemetry),
+            clock: Arc::clone(&self.clock),
+            config: Arc::clone(&config),
+            file: self.config_file,
+            hash: self.config_hash,
+        }));
         let admin = Arc::new(Admin {
             clock: self.clock,
+            reload: Arc::clone(&reloader) as Arc<dyn admin::Reload>,
+            is_local: config.admin.ip().is_loopback(),
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             proxy: proxy.clone(),
@@ -125,22 +152,17 @@ impl App {
             drain: signal.clone(),
             started: AtomicBool::new(false),
         });
-        let listen: Vec<SocketAddr> = listeners.iter().map(net::Bound::address).collect();
-        let admin_address = admin_bound.address();
+        let (listen, admin_address) = (addresses(&listeners), admin_bound.address());
         let serving = tokio::spawn(serve(listeners, proxy.clone(), limits(&config), signal));
-        in_background(&proxy, &integrations);
+        in_background(&proxy, &integrations, &reloader);
         tokio::spawn(proxy.clone().keep_documents_forever());
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
-        telemetry.emit(Started {
-            version: VERSION,
-            listen: &joined(&listen),
-            admin: &admin_address.to_string(),
-            backends: config.backends.len(),
-        });
+        announce(&telemetry, &config, &listen, admin_address);
         Ok(Running {
             listen,
             admin: admin_address,
+            reloader,
             drain,
             drain_announce: config.drain_announce,
             drain_timeout: config.drain_timeout,
@@ -216,6 +238,15 @@ async fn serve(listeners: Vec<net::Bound>, proxy: Proxy, limits: Limits, signal:
     net::serve(listeners, service, limits, signal).await;
 }
 
+fn announce(telemetry: &Telemetry, config: &Config, listen: &[SocketAddr], admin: SocketAddr) {
+    telemetry.emit(Started {
+        version: VERSION,
+        listen: &joined(listen),
+        admin: &admin.to_string(),
+        backends: config.backends.len(),
+    });
+}
+
 fn telemetry(config: &Config) -> Arc<Telemetry> {
     Arc::new(Telemetry::new(&telemetry::Settings {
         version: VERSION.to_owned(),
@@ -224,8 +255,10 @@ fn telemetry(config: &Config) -> Arc<Telemetry> {
     }))
 }
 
-/// What goes on for as long as the process lives: probes of backends, and of integrations.
-fn in_background(proxy: &Proxy, integrations: &Arc<Integrations>) {
+/// What goes on for as long as the process lives: probes of backends and of integrations, a watch
+/// on the files of configuration and rules.
+fn in_background(proxy: &Proxy, integrations: &Arc<Integrations>, reloader: &Arc<Reloader>) {
+    tokio::spawn(watch::watch(Arc::clone(reloader)));
     tokio::spawn(proxy.clone().probe_forever());
     let told = proxy.clone();
     tokio::spawn(Arc::clone(integrations).run(move || told.readiness_changed()));
@@ -241,6 +274,14 @@ fn integrations(
 ) -> Arc<Integrations> {
     let (config, clock, telemetry) = (Arc::clone(config), Arc::clone(clock), Arc::clone(telemetry));
     Arc::new(Integrations::new(config, environment, clock, telemetry, random(seed.rotate_left(32))))
+}
+
+fn record_outcomes(config: &Config, proxy: &Proxy, key: InstallKey) -> Result<(), StartError> {
+    if let Some(record) = &config.record {
+        let opened = OutcomeFile::open(&record.file, record.max_bytes, key.0);
+        proxy.record_to(opened.map_err(|why| StartError::Record { path: record.file.clone(), why })?);
+    }
+    Ok(())
 }
 
 /// The registry, with everything that the store remembers.
@@ -302,6 +343,10 @@ fn limits(config: &Config) -> Limits {
 fn random(seed: u64) -> Box<dyn Fn() -> f64 + Send + Sync> {
     let generator = std::sync::Mutex::new(fastrand::Rng::with_seed(seed));
     Box::new(move || generator.lock().unwrap_or_else(std::sync::PoisonError::into_inner).f64())
+}
+
+fn addresses(listeners: &[net::Bound]) -> Vec<SocketAddr> {
+    listeners.iter().map(net::Bound::address).collect()
 }
 
 fn joined(addresses: &[SocketAddr]) -> String {

@@ -20,8 +20,23 @@ pub enum Command {
     /// Run the proxy, from a file or from three flags.
     Run(Run),
     /// Check configuration and rule files, and report every mistake at once.
-    #[command(after_help = "Exit codes: 0 all files are fine, 2 usage, 78 at least one is not.")]
+    #[command(
+        after_help = "Exit codes: 0 all files are fine, 1 there are warnings and --strict, 2 usage, 78 at least one is invalid."
+    )]
     Check(Check),
+    /// Run the tests of rules and of files of cases; tell which rules no test hits and which can never decide.
+    #[command(after_help = "Exit codes: 0 all tests hold, 1 at least one does not, 2 usage, 78 a file is invalid.")]
+    Test(Test),
+    /// Tell which rule decides an outcome, why no earlier one does, and what follows from it.
+    #[command(
+        after_help = "Exit codes: 0 explained, 1 the case cannot be read or the rule is not known, 2 usage, 78 a rule file is invalid."
+    )]
+    Explain(Explain),
+    /// Judge recorded outcomes again and tell what these rules would change.
+    #[command(
+        after_help = "Exit codes: 0 replayed, 1 at least one line cannot be read, 2 usage, 78 a rule file is invalid."
+    )]
+    Replay(Replay),
     /// Judge recorded outcomes: one JSON case a line on standard input, one JSON decision a line on standard output.
     Classify(Classify),
     /// Ask a running toolvane whether it is ready; for container health checks.
@@ -53,7 +68,7 @@ pub struct Run {
     #[arg(long, env = "TOOLVANE_ADMIN", value_name = "ADDRESS")]
     pub admin: Option<String>,
     /// The backend, as a URL with the path of its MCP endpoint.
-    #[arg(long, env = "TOOLVANE_BACKEND", value_name = "URL", required_unless_present = "config")]
+    #[arg(long, env = "TOOLVANE_BACKEND", value_name = "URL")]
     pub backend: Option<String>,
 }
 
@@ -63,9 +78,118 @@ pub struct Check {
     /// Configuration files; rule files that they name are checked too.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Answer with one JSON object.
-    #[arg(long)]
+    /// The form of the answer.
+    #[arg(short, long, default_value = "table", value_name = "FORM")]
+    pub output: Form,
+    /// The same as `-o json`.
+    #[arg(long, hide = true)]
     pub json: bool,
+    /// Exit with 1 if there are warnings.
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// The form of test results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TestForm {
+    /// A line for each test that fails.
+    #[default]
+    Table,
+    /// One JSON object.
+    Json,
+    /// JUnit XML, for build servers.
+    Junit,
+}
+
+/// `toolvane test`.
+#[derive(Debug, Args)]
+pub struct Test {
+    /// Rule files, laid over the bundled table in this order, and files of cases (their root has `cases`). Without any the
+    /// bundled table is tested.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// The form of the answer.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    pub output: TestForm,
+}
+
+/// `toolvane explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// A rule file laid over the bundled table; several apply in order.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub rules: Vec<PathBuf>,
+    /// A file with one case or one line of a recording; `-` is standard input.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["log", "outcome"])]
+    pub case: Option<PathBuf>,
+    /// A line of toolvane's log that names a rule; `-` reads it from standard input.
+    #[arg(long, value_name = "LINE", conflicts_with = "outcome")]
+    pub log: Option<String>,
+    /// The outcome.
+    #[command(flatten)]
+    pub outcome: OutcomeFlags,
+    /// The form of the answer.
+    #[arg(short, long, default_value = "table", value_name = "FORM")]
+    pub output: Form,
+}
+
+/// An outcome in flags.
+#[derive(Debug, Default, Args)]
+#[group(id = "outcome", multiple = true)]
+pub struct OutcomeFlags {
+    /// HTTP status of the answer.
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=999))]
+    pub status: Option<u16>,
+    /// A header field of the answer, as `name: value`; may be repeated.
+    #[arg(long, value_name = "FIELD")]
+    pub header: Vec<String>,
+    /// Body of the answer, or the text of an MCP error.
+    #[arg(long, value_name = "TEXT")]
+    pub body: Option<String>,
+    /// The answer is an MCP result with isError.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub mcp_error: Option<bool>,
+    /// The answer is a JSON-RPC error with this code.
+    #[arg(long, value_name = "CODE", allow_negative_numbers = true)]
+    pub rpc_code: Option<i64>,
+    /// No answer came: connect-refused, dns, tls, reset, timeout, body-truncated, stream-ended, child-exited, protocol.
+    #[arg(long, value_name = "KIND")]
+    pub exception: Option<String>,
+    /// Name of the tool.
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Name of the backend.
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// What the backend speaks, where that does not follow from the rest.
+    #[arg(long, value_name = "KIND", value_parser = ["mcp", "http"])]
+    pub kind: Option<String>,
+    /// A host that the arguments name; may be repeated.
+    #[arg(long, value_name = "HOST")]
+    pub target: Vec<String>,
+    /// The call carried a credential.
+    #[arg(long)]
+    pub credential: bool,
+    /// The tool is one of `session_tools`.
+    #[arg(long)]
+    pub session_tool: bool,
+    /// The tool stands in the backend's list.
+    #[arg(long)]
+    pub listed: bool,
+}
+
+/// `toolvane replay`.
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// A recording (`record` in the configuration), or cases as `classify` reads them; `-` is standard input.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// A rule file laid over the bundled table; several apply in order.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub rules: Vec<PathBuf>,
+    /// The form of the answer.
+    #[arg(short, long, default_value = "table", value_name = "FORM")]
+    pub output: Form,
 }
 
 /// `toolvane classify`.

@@ -6,17 +6,29 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::lints;
+use super::test::has_root_key;
+use super::{BAD, CONFIG, FINE};
 use crate::app;
 use crate::config::Config;
-use crate::yaml::{self, Problem, Report, Source, Style};
-
-use super::{CONFIG, FINE};
+use crate::rules::file::read_cases;
+use crate::rules::lint::Lint;
+use crate::yaml::{Problem, Report, Source, Style};
 
 /// The name of a rule file in the directory of `rules.dir`.
 const RULE_FILE: &str = "error-patterns.yaml";
 
 /// Reads a rule file; the answer says how many rules it holds.
 pub type CheckRules<'a> = &'a dyn Fn(&Arc<Source>) -> Result<usize, Report>;
+
+/// What a check is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// The form of the answer.
+    pub output: Output,
+    /// Warnings make the exit code 1.
+    pub strict: bool,
+}
 
 /// The form of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,16 +52,17 @@ pub struct Checked {
 
 /// Checks each file: a configuration with every rule file that it names, or a rule file by itself (its root has
 /// `patterns`).
-pub fn check(files: &[PathBuf], output: Output, rules: CheckRules<'_>) -> Checked {
-    let mut findings = Findings { report: Report::new(), fine: Vec::new(), rules };
+pub fn check(files: &[PathBuf], how: How, rules: CheckRules<'_>) -> Checked {
+    let mut findings = Findings { report: Report::new(), warnings: Vec::new(), fine: Vec::new(), rules };
     for file in files {
         findings.file(file);
     }
-    findings.into_checked(output)
+    findings.into_checked(how)
 }
 
 struct Findings<'a> {
     report: Report,
+    warnings: Vec<Lint>,
     fine: Vec<String>,
     rules: CheckRules<'a>,
 }
@@ -57,7 +70,11 @@ struct Findings<'a> {
 impl Findings<'_> {
     fn file(&mut self, path: &Path) {
         match Source::load(path) {
-            Ok(source) if holds_rules(&source) => self.rule_source(&source),
+            Ok(source) if has_root_key(&source, "patterns") => {
+                self.rule_source(&source);
+                self.warnings.extend(lints::of_file(&source));
+            }
+            Ok(source) if has_root_key(&source, "cases") => self.case_source(&source),
             Ok(source) => self.config(path, &source),
             Err(report) => self.report.merge(report),
         }
@@ -73,6 +90,7 @@ impl Findings<'_> {
                     self.rule_file(&file, source.name());
                 }
                 self.documents(&config);
+                self.warnings.extend(lints::of_config(&config));
             }
             Err(report) => self.report.merge(report),
         }
@@ -101,6 +119,13 @@ impl Findings<'_> {
         }
     }
 
+    fn case_source(&mut self, source: &Arc<Source>) {
+        match read_cases(source) {
+            Ok(cases) => self.fine.push(format!("{}: fine, {} cases", source.name(), cases.len())),
+            Err(report) => self.report.merge(report),
+        }
+    }
+
     fn rule_source(&mut self, source: &Arc<Source>) {
         match (self.rules)(source) {
             Ok(count) => self.fine.push(format!(
@@ -112,34 +137,48 @@ impl Findings<'_> {
         }
     }
 
-    fn into_checked(self, output: Output) -> Checked {
-        let code = if self.report.is_empty() { FINE } else { CONFIG };
-        let lines = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
-        match output {
-            Output::Json => {
-                let problems: Vec<Value> = self.report.problems().iter().map(as_json).collect();
-                let stdout = json!({"valid": problems.is_empty(), "problems": problems, "fine": self.fine});
-                Checked { stdout: format!("{stdout}\n"), stderr: String::new(), code }
-            }
-            Output::Text(_) if self.report.is_empty() => {
-                Checked { stdout: lines(&self.fine), stderr: String::new(), code }
-            }
-            Output::Text(style) => {
-                let (count, noun) = (self.report.len(), if self.report.len() == 1 { "problem" } else { "problems" });
-                let stderr = format!("{}\n\n{count} {noun}\n", self.report.render(style));
-                Checked { stdout: lines(&self.fine), stderr, code }
-            }
+    fn into_checked(self, how: How) -> Checked {
+        let code = match (self.report.is_empty(), self.warnings.is_empty()) {
+            (false, _) => CONFIG,
+            (true, false) if how.strict => BAD,
+            (true, _) => FINE,
+        };
+        let style = match how.output {
+            Output::Json => return Checked { stdout: self.into_json(), stderr: String::new(), code },
+            Output::Text(style) => style,
+        };
+        let mut stderr = String::new();
+        if !self.warnings.is_empty() {
+            let mut report = Report::new();
+            self.warnings.iter().for_each(|lint| report.push(lint.problem.clone()));
+            stderr.push_str(&format!("{}\n\n{}\n", report.render(style), counted(report.len(), "warning")));
         }
+        if !self.report.is_empty() {
+            stderr.push_str(&format!("{}\n\n{}\n", self.report.render(style), counted(self.report.len(), "problem")));
+        }
+        Checked { stdout: self.fine.iter().map(|line| format!("{line}\n")).collect(), stderr, code }
+    }
+
+    fn into_json(self) -> String {
+        let problems: Vec<Value> = self.report.problems().iter().map(as_json).collect();
+        let warnings: Vec<Value> = self.warnings.iter().map(warning).collect();
+        let answer =
+            json!({"valid": problems.is_empty(), "problems": problems, "warnings": warnings, "fine": self.fine});
+        format!("{answer}\n")
     }
 }
 
-/// A file that does not parse counts as a configuration: the same syntax error comes either way.
-fn holds_rules(source: &Arc<Source>) -> bool {
-    let keys = |at: yaml::At<'_>| match at.value()? {
-        yaml::Value::Map(entries) => Some(entries.iter().any(|entry| &*entry.key == "patterns")),
-        _ => None,
-    };
-    yaml::read(source, keys).unwrap_or(false)
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+fn warning(lint: &Lint) -> Value {
+    let mut value = as_json(&lint.problem);
+    if let Some(members) = value.as_object_mut() {
+        members.insert("rule".to_owned(), json!(lint.rule));
+        members.insert("kind".to_owned(), json!(lint.kind));
+    }
+    value
 }
 
 /// Every rule file of a configuration, each once: layers, those of tenants, and what lies in the directory.
@@ -166,6 +205,7 @@ fn directories(parent: &Path) -> Vec<PathBuf> {
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.is_dir())
+        .filter(|path| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.')))
         .collect();
     found.sort();
     found
@@ -192,7 +232,7 @@ mod tests {
     /// Stands in for the rule reader: a file with `bad` in it has a problem.
     fn rules(source: &Arc<Source>) -> Result<usize, Report> {
         match source.text().find("bad") {
-            Some(start) => Err(Problem::new(source, yaml::Place { start, end: start + 3 }, "a bad rule").into()),
+            Some(start) => Err(Problem::new(source, crate::yaml::Place { start, end: start + 3 }, "a bad rule").into()),
             None => Ok(source.text().matches("id:").count()),
         }
     }
@@ -205,7 +245,7 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let paths: Vec<PathBuf> = arguments.iter().map(|name| home.path().join(name)).collect();
-        let checked = check(&paths, output, &rules);
+        let checked = check(&paths, How { output, strict: false }, &rules);
         let strip = |text: &str| text.replace(&format!("{}/", home.path().display()), "");
         Checked { stdout: strip(&checked.stdout), stderr: strip(&checked.stderr), code: checked.code }
     }
@@ -298,7 +338,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("latin.yaml");
         fs::write(&path, b"mode: enforce # f\xfcr alle\n").unwrap();
-        let checked = check(&[path], Output::Text(Style::Plain), &rules);
+        let checked = check(&[path], How { output: Output::Text(Style::Plain), strict: false }, &rules);
         assert_eq!(checked.code, CONFIG);
         assert!(checked.stderr.contains("latin.yaml:1:18"), "{}", checked.stderr);
     }

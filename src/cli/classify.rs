@@ -40,7 +40,7 @@ pub fn classify(
         if text.trim().is_empty() {
             continue;
         }
-        match case::read(&text, now) {
+        match case::read(text.trim_end(), now) {
             Ok(case) => {
                 let decision = case.decision(&table.judge(&case.exchange));
                 serde_json::to_writer(&mut output, &decision)?;

@@ -4,10 +4,11 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::{CommandFactory, Parser};
 
-use super::args::{Arguments, Classify, Command};
-use super::check::{self, Output};
+use super::args::{Arguments, Classify, Command, Form};
+use super::check::{self, How, Output};
+use super::rules::{Layered, Streams, refuse};
 use super::table::Printed;
-use super::{BAD, CONFIG, FINE, USAGE, classify, healthcheck, integrations, run};
+use super::{BAD, FINE, USAGE, classify, explain, healthcheck, integrations, replay, run, test};
 use crate::clock::{Clock, SystemClock};
 use crate::rules::{self, Limits};
 use crate::yaml::{Source, Style};
@@ -25,15 +26,19 @@ pub fn main() -> u8 {
     match arguments.command {
         Command::Run(args) => run::run(&args, words, style()),
         Command::Check(args) => {
-            let output = if args.json { Output::Json } else { Output::Text(style()) };
+            let json = args.json || args.output == Form::Json;
+            let output = if json { Output::Json } else { Output::Text(style()) };
             let count = |source: &std::sync::Arc<Source>| {
                 rules::file::load_alone(source, Limits::default()).map(|t| t.rules().len())
             };
-            let checked = check::check(&args.files, output, &count);
+            let checked = check::check(&args.files, How { output, strict: args.strict }, &count);
             let _ = io::stdout().write_all(checked.stdout.as_bytes());
             let _ = words.write_all(checked.stderr.as_bytes());
             checked.code
         }
+        Command::Test(args) => test::test(&args, &mut streams()),
+        Command::Explain(args) => explain::explain(&args, SystemClock.now(), &mut streams()),
+        Command::Replay(args) => replay::replay(&args, SystemClock.now(), &mut streams()),
         Command::Classify(args) => classify(&args, words),
         Command::Healthcheck(args) => healthcheck::healthcheck(&args.admin, words),
         Command::Integrations(args) => print(&integrations::integrations(&args), words),
@@ -52,22 +57,9 @@ fn print(printed: &Printed, words: &mut impl Write) -> u8 {
 }
 
 fn classify(args: &Classify, words: &mut impl Write) -> u8 {
-    let mut layers = Vec::new();
-    for path in &args.rules {
-        match Source::load(path) {
-            Ok(source) => layers.push(source),
-            Err(report) => {
-                let _ = writeln!(words, "{}", report.render(style()));
-                return CONFIG;
-            }
-        }
-    }
-    let table = match rules::load(&layers, Limits::default()) {
-        Ok(table) => table,
-        Err(report) => {
-            let _ = writeln!(words, "{}", report.render(style()));
-            return CONFIG;
-        }
+    let table = match Layered::load(&args.rules) {
+        Ok(layered) => layered.table,
+        Err(report) => return refuse(&report, words, style()),
     };
     let output = io::BufWriter::new(io::stdout().lock());
     match classify::classify(io::stdin().lock(), output, &mut *words, &table, SystemClock.now()) {
@@ -80,6 +72,10 @@ fn classify(args: &Classify, words: &mut impl Write) -> u8 {
             BAD
         }
     }
+}
+
+fn streams() -> Streams<io::Stdout, io::Stderr> {
+    Streams { data: io::stdout(), words: io::stderr(), style: style() }
 }
 
 fn style() -> Style {

@@ -5,11 +5,17 @@ pub mod args;
 pub mod ask;
 pub mod check;
 pub mod classify;
+pub mod explain;
 pub mod healthcheck;
 pub mod integrations;
+mod junit;
+mod lints;
 pub mod main;
+pub mod replay;
+pub mod rules;
 pub mod run;
 pub mod table;
+pub mod test;
 
 /// All is fine.
 pub const FINE: u8 = 0;

@@ -4,19 +4,30 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::Run;
-use super::{BAD, CONFIG, FINE};
-use crate::app::{self, App, Running, service_manager};
+use super::{BAD, CONFIG, FINE, USAGE};
+use crate::app::{self, App, Reloader, Running, service_manager};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Arguments, Config, LogFormat, LogLevel};
 use crate::readiness::Environment;
 use crate::telemetry::logs;
 use crate::yaml::{Report, Source, Style};
 
+const NOTHING_TO_RUN: &str = "\
+error: say what to run, in one of two ways
+  toolvane run --config toolvane.yaml                      a configuration file; config/toolvane.yaml explains every key
+  toolvane run --backend http://127.0.0.1:9000/mcp         one backend, with the path of its MCP endpoint
+
+For more information, try '--help'.";
+
 /// Runs the proxy; gives the exit code.
 pub fn run(args: &Run, words: &mut impl Write, style: Style) -> u8 {
+    if args.config.is_none() && args.backend.is_none() {
+        let _ = writeln!(words, "{NOTHING_TO_RUN}");
+        return USAGE;
+    }
     let prepared = match prepare(args) {
         Ok(prepared) => prepared,
         Err(report) => {
@@ -39,11 +50,11 @@ pub fn run(args: &Run, words: &mut impl Write, style: Style) -> u8 {
 }
 
 fn prepare(args: &Run) -> Result<App, Report> {
-    let (config, text) = match &args.config {
+    let (config, file) = match &args.config {
         Some(path) => {
             let source = Source::load(path)?;
             let config = Config::read(&source, path.parent().unwrap_or(Path::new("")))?;
-            (config, source.text().to_owned())
+            (config, Some(source))
         }
         None => {
             let arguments = Arguments {
@@ -51,21 +62,21 @@ fn prepare(args: &Run) -> Result<App, Report> {
                 admin: args.admin.clone(),
                 backend: args.backend.clone().unwrap_or_default(),
             };
-            (Config::from_args(&arguments)?, format!("{arguments:?}"))
+            (Config::from_args(&arguments)?, None)
         }
     };
-    let rules = app::compile(&config)?;
+    let (rules, config_hash) = app::compile_named(&config, file.as_deref())?;
     let read = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     let environment = Environment::of(config.credential_places(), read);
     app::check_documents(&config)?;
-    let hash = blake3::hash(text.as_bytes()).to_hex();
     Ok(App {
         rules,
         config: Arc::new(config),
         clock: Arc::new(SystemClock),
         fresh_key: random_bytes(),
         seed: u64::from_ne_bytes(random_bytes()),
-        config_hash: hash.chars().take(16).collect(),
+        config_hash,
+        config_file: file,
         environment,
     })
 }
@@ -101,10 +112,8 @@ fn log(config: &Config, clock: &Arc<dyn Clock>) -> Result<(), String> {
 }
 
 async fn serve(app: App, words: &mut impl Write) -> u8 {
-    // A terminal that closes must not cut calls off; whoever wants an end says SIGTERM.
-    let hangup = signal(SignalKind::hangup());
-    let (Ok(mut terminate), Ok(mut interrupt), Ok(_)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), &hangup)
+    let (Ok(mut terminate), Ok(mut interrupt), Ok(hangup)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()))
     else {
         let _ = writeln!(words, "error: cannot listen for signals");
         return BAD;
@@ -119,6 +128,7 @@ async fn serve(app: App, words: &mut impl Write) -> u8 {
     announce(&running, words);
     tell_service_manager(service_manager::ready(), words);
     tokio::spawn(service_manager::keep_alive());
+    tokio::spawn(reload_on(hangup, Arc::clone(&running.reloader)));
     tokio::select! {
         _ = terminate.recv() => running.drain(),
         _ = interrupt.recv() => running.stop(),
@@ -138,6 +148,15 @@ fn tell_service_manager(told: std::io::Result<()>, words: &mut impl Write) {
     if let Err(error) = told {
         let _ =
             writeln!(words, "warning: the service manager cannot be told how we are: {error}; is NOTIFY_SOCKET right?");
+    }
+}
+
+/// SIGHUP asks for a reload. That a terminal which closes sends it too does no harm: calls go on.
+async fn reload_on(mut hangup: Signal, reloader: Arc<Reloader>) {
+    while hangup.recv().await.is_some() {
+        let reloader = Arc::clone(&reloader);
+        // What came of it is in the log and in the metrics.
+        let _ = tokio::task::spawn_blocking(move || reloader.reload().is_ok()).await;
     }
 }
 

@@ -9,6 +9,7 @@
 mod access;
 mod args;
 mod backend;
+mod changes;
 mod credential;
 mod identity;
 mod integrations;
@@ -31,6 +32,7 @@ mod tests;
 pub use access::{Access, Lists};
 pub use args::Arguments;
 pub use backend::{Backend, BackendKind, Forwarded, HostPolicy, HttpVersion, Pool, Timeouts};
+pub use changes::needing_restart;
 pub use credential::{Credential, Part, Template};
 pub use identity::{Identity, IdentitySource};
 pub use integrations::{Integration, Readiness};
@@ -39,7 +41,9 @@ pub use matching::Match;
 pub use network::Network;
 pub use probe::{Condition, Meaning, Oauth, Probe, ProbeFault, ProbeRequest, ProbeTls, Statuses, Wanted};
 pub use route::{PathPattern, Route, Routes};
-pub use sections::{Annotate, Limits, Log, LogFormat, LogLevel, Manifest, RuleFiles, Store, Tenant, WhenUnready};
+pub use sections::{
+    Annotate, Limits, Log, LogFormat, LogLevel, Manifest, Record, RuleFiles, Store, Tenant, WhenUnready,
+};
 pub use tools::{Needs, ToolSettings, Tools};
 
 pub use crate::rules::target::TargetSource as Target;
@@ -89,6 +93,8 @@ pub struct Config {
     pub hint_max: Duration,
     /// Where health documents are kept.
     pub store: Store,
+    /// Where outcomes are recorded, if they are.
+    pub record: Option<Record>,
     /// Bounds on what downstream and upstream may make us hold.
     pub limits: Limits,
     /// How long new calls are still taken after SIGTERM, while callers learn that we leave.

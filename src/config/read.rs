@@ -40,6 +40,7 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         let tuning = tuning(f);
         let hint_max = f.section("hint", "Recovery times that answers state.", sections::hint_max);
         let store = f.section("store", "Where health documents are kept.", sections::store);
+        let record = f.opt("record", RECORD, sections::record);
         let limits = f.section("limits", "Bounds on what others may make toolvane hold.", sections::limits);
         let drain_announce = f.duration("drain_announce", ANNOUNCE, 5 * SECOND, Duration::ZERO..=5 * MINUTE);
         let drain_timeout = f.duration("drain_timeout", DRAIN, 25 * SECOND, SECOND..=10 * MINUTE);
@@ -63,6 +64,7 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
             tuning,
             hint_max,
             store,
+            record,
             limits,
             drain_announce,
             drain_timeout,
@@ -80,6 +82,7 @@ const IDENTITY: &str = "Where a caller's identity is read from; of each list the
 const RULES: &str = "Rule files laid over the bundled table.";
 const TENANTS: &str = "What is different for single tenants, by tenant id.";
 const ANNOUNCE: &str = "How long new calls are still taken after SIGTERM, while callers learn that toolvane leaves.";
+const RECORD: &str = "Records what calls come to, redacted, one JSON object a line, for `toolvane replay`. Left out: nothing is recorded.";
 const DRAIN: &str = "How long running calls may go on after SIGTERM, the time of `drain_announce` included.";
 
 fn mode(f: &Fields<'_>) -> Mode {

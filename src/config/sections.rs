@@ -92,6 +92,15 @@ pub enum Store {
     Memory,
 }
 
+/// Where outcomes of calls are recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The file; a relative path starts at the working directory. The older half lies beside it as `<file>.1`.
+    pub file: PathBuf,
+    /// How large the two may become together.
+    pub max_bytes: u64,
+}
+
 /// Bounds on what others may make us hold. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -266,6 +275,16 @@ pub(super) fn store(f: &Fields<'_>) -> Store {
         return Store::Memory;
     }
     Store::Redb(path.unwrap_or_else(|| PathBuf::from("toolvane.redb")))
+}
+
+pub(super) fn record(at: At<'_>) -> Option<Record> {
+    at.map(|f| {
+        let file =
+            "The file; a relative path starts at the working directory. Its older half lies beside it as `<file>.1`.";
+        let file = f.need("file", file, |at| path(at, Path::new("")));
+        let max = f.size("max_bytes", "How large the two may become together.", 16 * MIB, MIB..=1024 * MIB);
+        Some(Record { file: file?, max_bytes: u64::try_from(max).unwrap_or(u64::MAX) })
+    })?
 }
 
 pub(super) fn limits(f: &Fields<'_>) -> Limits {

@@ -23,6 +23,20 @@ pub struct Caller {
     pub credential: Option<CredentialHash>,
 }
 
+impl Caller {
+    /// A user of whom nothing else is known, for outcomes that do not say who called.
+    pub fn somebody() -> Caller {
+        Caller {
+            session: None,
+            user: Some(Arc::from("somebody")),
+            project: Arc::from("default"),
+            tenant: Arc::from("default"),
+            roles: Vec::new(),
+            credential: None,
+        }
+    }
+}
+
 /// A keyed hash of a credential: enough to see that another one is used, useless to anybody who reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CredentialHash(pub u64);

@@ -13,11 +13,12 @@ use super::documents;
 use super::effects;
 use super::facts::Reason;
 use super::net::{Body, ConnInfo, OnTunnelEnd};
-use super::shared::{Parts, Shared};
+use super::shared::{Parts, RuleSet, Shared};
 use super::visit::Visit;
 use super::{http_tool, mcp};
 use crate::config::BackendKind;
 use crate::health::Caller;
+use crate::store::OutcomeFile;
 use crate::telemetry::RequestKind;
 use crate::telemetry::events::IdentityHeaderDropped;
 
@@ -31,6 +32,21 @@ impl Proxy {
     /// A proxy in front of the configured backends. Nothing is connected yet.
     pub fn new(parts: Parts) -> Proxy {
         Proxy { shared: Arc::new(Shared::new(parts)) }
+    }
+
+    /// Judges by these rules from now on. A call that is being judged ends under those it began with.
+    pub fn replace_rules(&self, rules: RuleSet) {
+        self.shared.rules.store(Arc::new(rules));
+    }
+
+    /// Records what calls come to from now on. A second file is not taken.
+    pub fn record_to(&self, file: OutcomeFile) {
+        let _ = self.shared.outcomes.set(file);
+    }
+
+    /// How many outcomes that were to be recorded could not be.
+    pub fn outcomes_left_out(&self) -> u64 {
+        self.shared.outcomes.get().map_or(0, OutcomeFile::left_out)
     }
 
     /// Carries one request. There is always an answer: the backend's, or one that says why there is none.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::config::{self, BackendKind, Config, Routes};
 use crate::health::{Caller, Readiness, Registry, ToolRef};
 use crate::rules::{self, Table};
+use crate::store::OutcomeFile;
 use crate::telemetry::{BackendMetrics, Telemetry};
 
 /// Where random numbers in [0, 1) come from.
@@ -211,6 +212,7 @@ pub(super) struct Shared {
     cut: AtomicBool,
     /// Calls that were given up since then.
     cut_off: AtomicU64,
+    pub(super) outcomes: OnceLock<OutcomeFile>,
 }
 
 impl fmt::Debug for Shared {
@@ -240,6 +242,7 @@ impl Shared {
             dues: Dues::of(&parts.registry, parts.clock.now()),
             cut: AtomicBool::new(false),
             cut_off: AtomicU64::new(0),
+            outcomes: OnceLock::new(),
             rules: ArcSwap::from_pointee(parts.rules),
             clock: parts.clock,
             registry: parts.registry,

@@ -15,6 +15,7 @@ use crate::config::ToolSettings;
 use crate::health::{Call, Caller, Permit, ToolRef, View};
 use crate::rules::target;
 use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Table, Verdict};
+use crate::store;
 use crate::telemetry::events::CallEnded;
 use crate::telemetry::{InFlight, Outcome, ToolMetrics};
 
@@ -102,7 +103,11 @@ impl Ticket {
         let exchange = self.exchange(reading, &caller, &at, (now, table));
         call.target = exchange.targets.first().map(|host| Arc::from(host.as_str()));
         let verdict = table.judge(&exchange);
+        let took = now.tick.since(call.started.tick);
         self.record(call, &verdict, now);
+        if let Some(file) = self.shared.outcomes.get() {
+            file.record(store::Judged { exchange, verdict: verdict.clone(), caller: Arc::clone(&caller), took, now });
+        }
         let view = self.shared.registry.lookup(&caller, &at, now);
         let facts = Facts::of_verdict(&verdict, &view, now);
         let user_action = view.entry.as_ref().and_then(|entry| entry.user_action_hint.clone());

@@ -1,6 +1,6 @@
-//! Cases: finished calls written down as one JSON object each, for `toolvane classify` and for tests. Two forms are read,
-//! that of an HTTP API (`request`, `response` or `transport`) and that of an MCP server (`server`, `tool`, `arguments`,
-//! `wire`, `exchange`, `transport`). Unknown members are ignored.
+//! Cases: finished calls written down as one JSON object each, for `toolvane classify` and for tests. Three forms are read,
+//! that of an HTTP API (`request`, `response` or `transport`), that of an MCP server (`server`, `tool`, `arguments`, `wire`,
+//! `exchange`, `transport`), and that of a recording (`outcome`). Unknown members are ignored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use super::derive::default_scope;
 use super::exchange::{Answer, BackendKind, Exchange, Fault};
+use super::outcome::Outcome;
 use super::target::{TargetSource, hosts};
 use super::verdict::{Kind, Verdict};
 use super::vocabulary::{Classification, HealthAction, Scope, TransportFault};
-use crate::clock::Now;
+use crate::clock::{Now, Wall};
 use crate::mcp::Format;
 use crate::mcp::answer::{EXCERPT_LIMIT, Reader, Seen, Trouble};
 
@@ -31,14 +32,28 @@ pub struct Case {
 #[derive(Debug, thiserror::Error)]
 pub enum BadCase {
     /// Not JSON, or a member of the wrong type.
-    #[error("not a case: {0}")]
-    Json(#[from] serde_json::Error),
+    #[error("not a case: {what}, at column {column}")]
+    Json {
+        /// What is wrong.
+        what: String,
+        /// Where in the line, in bytes from 1.
+        column: usize,
+    },
     /// Nothing to judge.
-    #[error("a case needs one of `response`, `exchange` and `transport`")]
+    #[error("a case needs one of `response`, `exchange`, `transport` and `outcome`")]
     Empty,
     /// A transport kind that is not known.
     #[error("the transport kind `{0}` is not known")]
     Kind(String),
+}
+
+impl From<serde_json::Error> for BadCase {
+    /// A case is one line, so that the parser's own line says nothing.
+    fn from(error: serde_json::Error) -> BadCase {
+        let said = error.to_string();
+        let what = said.rsplit_once(" at line ").map_or(said.as_str(), |(what, _)| what);
+        BadCase::Json { what: what.to_owned(), column: error.column() }
+    }
 }
 
 /// The judgement on one case, in the form in which `toolvane classify` writes it.
@@ -83,6 +98,10 @@ struct Raw {
     exchange: Option<RawAnswer>,
     #[serde(default)]
     transport: Option<RawTransport>,
+    #[serde(default)]
+    outcome: Option<Outcome>,
+    #[serde(default)]
+    at: Option<Wall>,
 }
 
 #[derive(Deserialize)]
@@ -116,6 +135,10 @@ struct RawTransport {
 /// If the line is no JSON object of one of the two forms.
 pub fn read(line: &str, now: Now) -> Result<Case, BadCase> {
     let raw: Raw = serde_json::from_str(line)?;
+    if let Some(outcome) = raw.outcome {
+        let now = raw.at.map_or(now, |wall| Now { wall, ..now });
+        return Ok(Case { id: raw.id, exchange: outcome.into_exchange(now) });
+    }
     if raw.response.is_none() && raw.exchange.is_none() && raw.transport.is_none() {
         return Err(BadCase::Empty);
     }

@@ -52,6 +52,8 @@ const GRPC: [&str; 17] = [
 
 /// A longer text is a sentence, not a code. In bytes.
 const CODE_BOUND: usize = 80;
+/// How many values that never end are tried in one text.
+const BROKEN_OFF_MAX: u32 = 3;
 /// Bounds of the walk, so that a hostile body costs no more than a usual one.
 const CODES_MAX: usize = 64;
 const NODES_MAX: usize = 4_000;
@@ -107,8 +109,9 @@ pub(crate) fn as_written(exchange: &Exchange, text: &str, mut take: impl FnMut(&
 pub(crate) fn embedded_json(text: &str) -> Vec<Value> {
     let mut values = Vec::new();
     let mut rest = text;
+    let mut broken_off = 0;
     for _ in 0..8 {
-        let Some(at) = rest.find(['{', '[']) else { break };
+        let Some(at) = memchr::memchr2(b'{', b'[', rest.as_bytes()) else { break };
         let Some(from) = rest.get(at..) else { break };
         let mut stream = serde_json::Deserializer::from_str(from).into_iter::<Value>();
         let skip = match stream.next() {
@@ -118,9 +121,14 @@ pub(crate) fn embedded_json(text: &str) -> Vec<Value> {
                 }
                 stream.byte_offset().max(1)
             }
-            _ => 1,
+            Some(Err(error)) => {
+                // Each such try has read the whole rest.
+                broken_off += u32::from(error.is_eof());
+                1
+            }
+            None => 1,
         };
-        if values.len() == 2 {
+        if values.len() == 2 || broken_off == BROKEN_OFF_MAX {
             break;
         }
         rest = from.get(skip..).unwrap_or("");

@@ -110,6 +110,74 @@ pub enum Answer {
     },
 }
 
+/// The few facts of an outcome that a person writes down: in the tests of a rule, or on a command line.
+#[derive(Clone, Debug, Default)]
+pub struct Described {
+    /// What the backend speaks; left out, MCP if an MCP answer is described, else HTTP.
+    pub kind: Option<BackendKind>,
+    /// HTTP status of the answer.
+    pub status: Option<u16>,
+    /// Header fields of the answer.
+    pub headers: HeaderMap,
+    /// Body of the answer, text of an MCP error, or what the client library said of a fault.
+    pub body: String,
+    /// The answer is an MCP result with this `isError`.
+    pub mcp_error: Option<bool>,
+    /// The answer is a JSON-RPC error with this code.
+    pub rpc_code: Option<i64>,
+    /// No answer came.
+    pub fault: Option<TransportFault>,
+    /// Name of the tool.
+    pub tool: Arc<str>,
+    /// Name of the backend.
+    pub backend: Arc<str>,
+    /// Hosts that the arguments name, lower case.
+    pub targets: Vec<String>,
+}
+
+impl Described {
+    /// The exchange that is meant.
+    pub fn into_exchange(self) -> Exchange {
+        let is_mcp = self.mcp_error.is_some() || self.rpc_code.is_some();
+        let answer = match (self.mcp_error, self.rpc_code) {
+            (_, Some(code)) => Answer::Error { code, message: self.body.clone(), data: None },
+            (Some(is_error), None) => {
+                Answer::Result { is_error, result_type: None, task_started: false, structured: None }
+            }
+            (None, None) => Answer::None,
+        };
+        let mut exchange = Exchange {
+            backend: self.backend,
+            tool: self.tool,
+            kind: self.kind.unwrap_or(if is_mcp { BackendKind::Mcp } else { BackendKind::Http }),
+            fault: self.fault.map(|kind| Fault { kind, detail: self.body.clone() }),
+            status: self.status,
+            headers: self.headers,
+            answer,
+            targets: self.targets,
+            ..Exchange::default()
+        };
+        if exchange.answer == Answer::None && exchange.fault.is_none() {
+            exchange.take_body(self.body);
+        } else {
+            exchange.text = self.body;
+        }
+        exchange
+    }
+}
+
+impl Answer {
+    /// Whether the call is not over yet: a task was started, or the tool asks for more input (DESIGN 4).
+    pub fn is_not_yet_an_outcome(&self) -> bool {
+        match self {
+            Answer::Result { result_type, task_started, .. } => {
+                *task_started || result_type.as_deref() == Some("input_required")
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Exchange {
     /// The JSON-RPC error code, if the answer is an error.
     pub fn rpc_code(&self) -> Option<i64> {

@@ -1,7 +1,7 @@
 //! Which rules are in question at all: by status, JSON-RPC code, kind of ending and needles seen, as sets of rule numbers.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::bits::Bits;
 use super::exchange::Exchange;
@@ -13,8 +13,7 @@ use super::search::Built;
 /// The index of one table. It only ever leaves out rules that cannot match; the clauses themselves decide.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    by_status: Vec<Bits>,
-    without_status: Bits,
+    by_status: ByStatus,
     by_rpc_code: HashMap<i64, Bits>,
     other_rpc_code: Bits,
     with_fault: Bits,
@@ -23,6 +22,55 @@ pub(crate) struct Index {
     contains: ByNeedle,
     regexes: ByNeedle,
     phrases: ByNeedle,
+}
+
+/// Rules by the status that they take. Most statuses are named by no rule, so that many share one set.
+#[derive(Clone, Debug, Default)]
+struct ByStatus {
+    /// Which of `sets` belongs to a status.
+    set_of: Vec<u16>,
+    sets: Vec<Bits>,
+    /// Rules that take an answer without a status.
+    without: Bits,
+}
+
+impl ByStatus {
+    fn new(matchers: &[Matcher]) -> ByStatus {
+        let mut without = Bits::empty(matchers.len());
+        let mut named: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (at, matcher) in matchers.iter().enumerate() {
+            let when = &matcher.when;
+            let statuses: Vec<u16> = match (&when.status, when.status_range) {
+                (None, None) => {
+                    without.insert(at);
+                    continue;
+                }
+                (Some(set), _) => set.iter().copied().filter(|status| takes_status(when, *status)).collect(),
+                (None, Some((from, to))) => (from..=to.min(STATUS_MAX)).collect(),
+            };
+            statuses.into_iter().for_each(|status| named.entry(status).or_default().push(at));
+        }
+        let mut sorted = ByStatus { set_of: vec![0; usize::from(STATUS_MAX)], sets: vec![without.clone()], without };
+        let mut known: HashMap<Vec<usize>, u16> = HashMap::new();
+        for (status, rules) in named {
+            let next = u16::try_from(sorted.sets.len()).unwrap_or(0);
+            let set = *known.entry(rules).or_insert_with_key(|rules| {
+                let mut bits = sorted.without.clone();
+                rules.iter().for_each(|rule| bits.insert(*rule));
+                sorted.sets.push(bits);
+                next
+            });
+            if let Some(place) = sorted.set_of.get_mut(usize::from(status)) {
+                *place = set;
+            }
+        }
+        sorted
+    }
+
+    fn rules_of(&self, status: Option<u16>) -> &Bits {
+        let set = status.and_then(|status| self.set_of.get(usize::from(status)));
+        set.and_then(|set| self.sets.get(usize::from(*set))).unwrap_or(&self.without)
+    }
 }
 
 /// Rules by the needles of which they must have seen one, and those that need none.
@@ -73,8 +121,7 @@ impl Index {
         let phrases = matchers.iter().map(|m| built.reason.guards(m.phrases.as_deref()?).map(Cow::Owned));
         let codes = matchers.iter().flat_map(|m| m.when.rpc_code.iter().flatten().copied());
         Index {
-            by_status: (0..STATUS_MAX).map(|status| all(&|m| takes_status(&m.when, status))).collect(),
-            without_status: all(&|m| m.when.status.is_none() && m.when.status_range.is_none()),
+            by_status: ByStatus::new(matchers),
             by_rpc_code: codes
                 .map(|code| (code, all(&|m| m.when.rpc_code.as_ref().is_none_or(|set| set.contains(&code)))))
                 .collect(),
@@ -113,14 +160,14 @@ impl Index {
     }
 
     fn narrow(&self, exchange: &Exchange, rules: &mut Bits) {
-        let by_status = exchange.status.and_then(|status| self.by_status.get(usize::from(status)));
-        rules.keep(by_status.unwrap_or(&self.without_status));
+        rules.keep(self.by_status.rules_of(exchange.status));
         let by_code = exchange.rpc_code().and_then(|code| self.by_rpc_code.get(&code));
         rules.keep(by_code.unwrap_or(&self.other_rpc_code));
     }
 }
 
-fn takes_status(when: &When, status: u16) -> bool {
+/// Whether the status clauses of a rule hold for a status.
+pub(crate) fn takes_status(when: &When, status: u16) -> bool {
     when.status.as_ref().is_none_or(|set| set.contains(&status))
         && when.status_range.is_none_or(|(from, to)| (from..=to).contains(&status))
 }

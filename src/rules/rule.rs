@@ -10,6 +10,7 @@ use regex::bytes::Regex;
 use super::exchange::BackendKind;
 use super::vocabulary::{Classification, DispatchCode, HealthAction, Scope, TransportFault};
 use crate::glob::Glob;
+use crate::yaml::{Place, Source};
 
 /// The id of the last rule of every table; new rules of a layer go right before it.
 pub const FALLBACK: &str = "fallback";
@@ -27,6 +28,17 @@ pub struct Rule {
     pub locked: bool,
     /// Exchanges that must, or must not, match.
     pub tests: Vec<RuleTest>,
+    /// Where it is written.
+    pub origin: Origin,
+}
+
+/// Where something of a rule file is written.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The file.
+    pub source: Arc<Source>,
+    /// The place in it.
+    pub place: Place,
 }
 
 /// What a matching rule says.
@@ -142,6 +154,8 @@ pub struct Faults {
     pub transport: BTreeSet<TransportFault>,
     /// Any error that came as an answer: what a tool's own exception class stands for.
     pub any_tool_error: bool,
+    /// The class names that were taken for a tool's own.
+    pub own_classes: Vec<Box<str>>,
 }
 
 /// One entry of a rule's `tests`.
@@ -149,8 +163,10 @@ pub struct Faults {
 pub struct RuleTest {
     /// What is judged, in the form of a case (see [`super::case`]).
     pub exchange: super::exchange::Exchange,
-    /// Whether the rule's own clauses must hold for it.
+    /// Whether the rule must be the one that decides it.
     pub expect_match: bool,
+    /// Where it is written.
+    pub place: Place,
 }
 
 impl When {

@@ -2,8 +2,11 @@
 //! regexes, each behind the literals that it cannot match without.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::automaton::Automaton;
+use aho_corasick::nfa::contiguous;
+use aho_corasick::{Anchored, MatchKind, StartKind, dfa};
 use regex::bytes::Regex;
 
 use super::bits::Bits;
@@ -65,12 +68,50 @@ impl Search {
     /// # Errors
     /// If the needles exceed what one automaton can hold.
     pub(crate) fn build(self) -> Result<Built, String> {
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA).filter(|_| self.texts.len() <= FAST_NEEDLES_MAX))
-            .build(&self.texts)
-            .map_err(|e| format!("the needles of all rules do not fit into one automaton: {e}"))?;
+        let automaton = if self.texts.len() <= FAST_NEEDLES_MAX {
+            let built = dfa::Builder::new()
+                .match_kind(MatchKind::Standard)
+                .start_kind(StartKind::Unanchored)
+                .prefilter(false)
+                .build(&self.texts);
+            built.map(|automaton| Needles::Fast(Arc::new(automaton)))
+        } else {
+            let built = contiguous::Builder::new().match_kind(MatchKind::Standard).prefilter(false).build(&self.texts);
+            built.map(|automaton| Needles::Small(Arc::new(automaton)))
+        };
+        let automaton =
+            automaton.map_err(|e| format!("the needles of all rules do not fit into one automaton: {e}"))?;
         Ok(Built { view: self.view, automaton, needle_count: self.texts.len(), regexes: self.regexes })
+    }
+}
+
+/// All needles in one automaton.
+#[derive(Clone, Debug)]
+enum Needles {
+    Fast(Arc<dfa::DFA>),
+    Small(Arc<contiguous::NFA>),
+}
+
+impl Needles {
+    fn seen_in(&self, text: &str, count: usize) -> Bits {
+        let mut seen = Bits::empty(count);
+        match self {
+            Needles::Fast(automaton) => walk(&**automaton, text.as_bytes(), &mut seen),
+            Needles::Small(automaton) => walk(&**automaton, text.as_bytes(), &mut seen),
+        }
+        seen
+    }
+}
+
+/// Reads a text once, byte by byte, and notes every needle that ends at each. The searches of the library stop and start again
+/// at each match, which costs three times as much.
+fn walk(automaton: &impl Automaton, text: &[u8], seen: &mut Bits) {
+    let Ok(mut state) = automaton.start_state(Anchored::No) else { return };
+    for byte in text {
+        state = automaton.next_state(Anchored::No, state, *byte);
+        if automaton.is_special(state) && automaton.is_match(state) {
+            (0..automaton.match_len(state)).for_each(|at| seen.insert(automaton.match_pattern(state, at).as_usize()));
+        }
     }
 }
 
@@ -78,7 +119,7 @@ impl Search {
 #[derive(Clone, Debug)]
 pub(crate) struct Built {
     view: View,
-    automaton: AhoCorasick,
+    automaton: Needles,
     needle_count: usize,
     regexes: Vec<Guarded>,
 }
@@ -91,13 +132,7 @@ impl Built {
 
     /// Which needles occur in the view.
     pub(crate) fn needles<'f>(&self, facts: &'f Facts<'_>) -> &'f Bits {
-        facts.needles(self.view, |text| {
-            let mut seen = Bits::empty(self.needle_count);
-            for hit in self.automaton.find_overlapping_iter(text) {
-                seen.insert(hit.pattern().as_usize());
-            }
-            seen
-        })
+        facts.needles(self.view, |text| self.automaton.seen_in(text, self.needle_count))
     }
 
     /// Whether a regex matches the view.

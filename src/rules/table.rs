@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::derive;
-use super::exchange::{Answer, Exchange};
+use super::exchange::Exchange;
 use super::facts::{Facts, View};
 use super::hint;
 use super::index::Index;
@@ -61,7 +61,7 @@ impl Table {
     /// Judges one exchange, in the order of DESIGN 4: what is not yet an outcome, success by structure, then the rules.
     /// Text is read only in failures, and in successes only by rules that name a success.
     pub fn judge(&self, exchange: &Exchange) -> Verdict {
-        if exchange.cancelled || is_not_yet_an_outcome(&exchange.answer) {
+        if exchange.cancelled || exchange.answer.is_not_yet_an_outcome() {
             return Verdict::NEUTRAL;
         }
         if exchange.succeeded() {
@@ -166,15 +166,6 @@ impl Table {
             _ if by_class && matches!(exchange.status, Some(429 | 503)) => hint::of(facts, max),
             _ => None,
         }
-    }
-}
-
-fn is_not_yet_an_outcome(answer: &Answer) -> bool {
-    match answer {
-        Answer::Result { result_type, task_started, .. } => {
-            *task_started || result_type.as_deref() == Some("input_required")
-        }
-        _ => false,
     }
 }
 

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::vocabulary::{Classification, DispatchCode, HealthAction, Scope};
 
 /// The judgement on one call (DESIGN 4).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// How the call counts.
     pub kind: Kind,
@@ -15,7 +18,8 @@ pub struct Verdict {
 }
 
 /// How a judged call counts (DESIGN 4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Kind {
     /// Clears.
     Success,
@@ -26,7 +30,8 @@ pub enum Kind {
 }
 
 /// What a matching rule found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// The `id` of the rule that matched.
     pub rule: Arc<str>,
@@ -57,7 +62,8 @@ pub struct Finding {
 }
 
 /// What a failure counts towards in the evidence judge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Evidence {
     /// Nothing: the caller's own fault, or a text that no rule knows.
     Nothing,
@@ -70,7 +76,8 @@ pub enum Evidence {
 }
 
 /// Which causes of a DOWN an outcome disproves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Disproves {
     /// None: no answer of the backend arrived.
     Nothing,

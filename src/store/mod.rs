@@ -4,12 +4,14 @@
 //! - `record`: how one document lies in the file, and under which key.
 //! - `queue`: what waits to be written, newest per document, bounded. Pure.
 //! - `file`: opening, judging, setting aside and reading the file. `trouble`: what goes wrong with it, sorted.
+//! - `outcomes`: the recording of outcomes, a file of its own that has nothing to do with the store.
 //! - `writer`: the one thread that commits, and what it does while the disk refuses.
 //!
 //! Nothing here fails a call: while the file cannot be written, memory goes on, the trouble is reported, and the writer
 //! tries again until it can.
 
 mod file;
+mod outcomes;
 mod queue;
 mod record;
 mod report;
@@ -25,6 +27,7 @@ use tokio::sync::oneshot;
 use crate::clock::Clock;
 use crate::health::{Backing, Document, Key};
 
+pub use outcomes::{Judged, OutcomeFile};
 pub use report::{CommitError, OpenError, Opened, Report, ReportSink, Stats};
 
 use queue::{Change, Pushed};

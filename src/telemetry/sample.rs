@@ -33,6 +33,8 @@ pub struct Sample {
     pub integrations: Vec<IntegrationState>,
     /// The store's counters; `None` without a store.
     pub store: Option<Stats>,
+    /// Outcomes that were to be recorded and could not be.
+    pub outcomes_left_out: u64,
 }
 
 /// How many tools of a backend are hidden for one reason.
@@ -104,6 +106,9 @@ impl Collector for SampleCollector {
         integrations(encoder, &sample.integrations)?;
         let documents = i64::try_from(sample.documents).unwrap_or(i64::MAX);
         gauges(encoder, ("health_documents", "Health documents in memory", None), [(NONE, documents)])?;
+        let recording =
+            ("outcomes_left_out", "Outcomes not recorded, since the writer fell behind or the disk refused");
+        counter(encoder, recording.0, recording.1, sample.outcomes_left_out)?;
         sample.store.as_ref().map_or(Ok(()), |stats| store(encoder, stats))
     }
 }
@@ -171,8 +176,7 @@ fn store(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result {
         ("store_documents_unreadable", "Documents that could not be read or written", stats.unreadable),
     ];
     for (name, help, value) in counters {
-        let counter = ConstCounter::new(value);
-        counter.encode(encoder.encode_descriptor(name, &format!("{help}."), None, MetricType::Counter)?)?;
+        counter(encoder, name, help, value)?;
     }
     let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let file_bytes = i64::try_from(stats.file_bytes).unwrap_or(i64::MAX);
@@ -190,6 +194,11 @@ fn store(encoder: &mut DescriptorEncoder<'_>, stats: &Stats) -> fmt::Result {
     gauges(encoder, ("store_file_size", "Size of the state file", Some(Unit::Bytes)), [(NONE, file_bytes)])?;
     let last = stats.last_commit.map(|at| (NONE, seconds(at)));
     gauges(encoder, ("store_last_commit_timestamp", "When the state file was written last", Some(Unit::Seconds)), last)
+}
+
+fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    let family = encoder.encode_descriptor(name, &format!("{help}."), None, MetricType::Counter)?;
+    ConstCounter::new(value).encode(family)
 }
 
 /// Writes one family of gauges; a family without a series is left out.

@@ -52,12 +52,15 @@ impl<'a> Fields<'a> {
         self.entries.iter().map(|entry| &*entry.key)
     }
 
+    /// Where the value of a key stands; the map's own place where the key is left out.
+    pub fn place_of(&self, key: &str) -> Place {
+        self.entries.iter().find(|entry| &*entry.key == key).map_or(self.place(), |entry| entry.value.place)
+    }
+
     /// Reports that something is wrong with the value of a key, or with the map where the key is left out.
     pub fn fail<T>(&self, key: &str, message: impl Into<String>, more: impl FnOnce(Problem) -> Problem) -> Option<T> {
         if self.at.sketch.is_none() {
-            let entry = self.entries.iter().find(|entry| &*entry.key == key);
-            let place = entry.map_or(self.place(), |entry| entry.value.place);
-            self.at.sheet.push(more(Problem::new(self.at.source(), place, message)));
+            self.at.sheet.push(more(Problem::new(self.at.source(), self.place_of(key), message)));
         }
         None
     }

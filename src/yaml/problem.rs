@@ -28,13 +28,14 @@ pub struct Problem {
     message: String,
     label: Option<String>,
     help: Option<String>,
+    is_warning: bool,
 }
 
 impl Problem {
     /// A problem at a place. The message is lower case, without a full stop, and names the thing, the value and what is
     /// allowed.
     pub fn new(source: &Arc<Source>, place: Place, message: impl Into<String>) -> Problem {
-        Problem { source: source.clone(), place, message: message.into(), label: None, help: None }
+        Problem { source: source.clone(), place, message: message.into(), label: None, help: None, is_warning: false }
     }
 
     /// A few words beside the caret.
@@ -48,6 +49,13 @@ impl Problem {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Problem {
         self.help = Some(help.into());
+        self
+    }
+
+    /// Makes it a warning: odd, but valid.
+    #[must_use]
+    pub fn warning(mut self) -> Problem {
+        self.is_warning = true;
         self
     }
 
@@ -91,7 +99,8 @@ impl Problem {
         let (line, text, range) = self.source.first_line(self.place);
         let mark = AnnotationKind::Primary.span(range).label(self.label.as_deref());
         let snippet = Snippet::source(text).line_start(line).path(self.source.name()).annotation(mark);
-        let mut group = Level::ERROR.primary_title(self.message.as_str()).element(snippet);
+        let level = if self.is_warning { Level::WARNING } else { Level::ERROR };
+        let mut group = level.primary_title(self.message.as_str()).element(snippet);
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help.as_str()));
         }

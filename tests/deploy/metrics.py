@@ -56,7 +56,8 @@ def _sampled():
     }
     for name, words, unit in re.findall(r'\(\s*"(\w+)",\s*"([^"]*)",\s*(None|Some\(Unit::\w+\))\s*\)', text):
         yield PREFIX + name + _unit(unit), ("gauge", _help(words), shown.get(name, ()))
-    for name, words in re.findall(r'\("(\w+)", "([^"]*)", stats\.\w+\)', text):
+    counters = re.findall(r'\("(\w+)", "([^"]*)", stats\.\w+\)', text) + re.findall(r'=\s*\("(\w+)", "([^"]*)"\);', text)
+    for name, words in counters:
         yield f"{PREFIX}{name}_total", ("counter", _help(words), ())
 
 

@@ -139,8 +139,8 @@ fn integrations(telemetry: &Telemetry) {
 
 fn process(telemetry: &Telemetry) {
     telemetry.emit(Started { version: "1.2.3", listen: "127.0.0.1:8080", admin: "127.0.0.1:9090", backends: 1 });
-    telemetry.emit(Reloaded { result: Ok("0123abcd"), at: NOON });
-    telemetry.emit(Reloaded { result: Err("line 3"), at: NOON });
+    telemetry.emit(Reloaded { result: Ok("0123abcd"), needs_restart: &[], at: NOON });
+    telemetry.emit(Reloaded { result: Err("line 3"), needs_restart: &[], at: NOON });
     telemetry.emit(InternalError { place: "store", why: "no reason" });
     let opened = Opened::Unwritable { why: "full".into() };
     telemetry.emit(StoreOpened { path: Path::new("/state"), opened: &opened, documents: 0 });
@@ -163,5 +163,6 @@ pub(crate) fn sample() -> Sample {
         hidden: vec![HiddenTools { backend: Arc::from("jira"), reason: "credentials_missing", count: 2 }],
         integrations: vec![IntegrationState { integration: Arc::from("gmail"), state: "auth_failed" }],
         store: Some(Stats { commits: 4, documents: 9, last_commit: Some(NOON), file_bytes: 4096, ..Stats::default() }),
+        outcomes_left_out: 3,
     }
 }

@@ -1,63 +1,50 @@
-//! Reads one entry of a rule's `tests`: a short form of an exchange, and whether the rule's clauses must hold for it.
+//! Reads one entry of a rule's `tests`: a short form of an exchange, and whether the rule must decide it.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::exceptions;
-use crate::rules::exchange::{Answer, BackendKind, Exchange, Fault};
+use crate::rules::exchange::{BackendKind, Described, Exchange};
 use crate::rules::rule::RuleTest;
-use crate::rules::vocabulary::TransportFault;
-use crate::yaml::At;
+use crate::yaml::{At, Fields};
 
-/// Reads one test. What speaks MCP is told by `mcpError` and `rpcCode`, or by `kind`.
+/// Reads one test of a rule.
 pub(super) fn test(at: At<'_>) -> Option<RuleTest> {
     at.map(|fields| {
-        let status = fields.opt("status", "HTTP status of the answer", |at| at.int(100..=999));
-        let headers = fields.opt("headers", "header fields of the answer", headers);
-        let body = fields.opt("body", "body of the answer, or the text of an MCP error", |at| at.text());
-        let mcp_error = fields.opt("mcpError", "the answer is an MCP result with this isError", |at| at.bool());
-        let rpc_code =
-            fields.opt("rpcCode", "the answer is a JSON-RPC error with this code", |at| at.int(i64::MIN..=i64::MAX));
-        let faults = fields.opt("exceptionType", "no answer came: a kind of fault", exceptions::read);
-        let tool = fields.opt("tool", "name of the tool", |at| at.text());
-        let backend = fields.opt("backend", "name of the backend", |at| at.text());
-        let targets = fields.opt("targets", "hosts that the arguments name", |at| at.one_or_list(|at| at.text()));
-        let kind = fields.opt("kind", "what the backend speaks", |at| {
-            at.word(&[("mcp", BackendKind::Mcp), ("http", BackendKind::Http)])
-        });
+        let exchange = exchange(fields);
         let expect_match =
-            fields.need("expect", "whether the rule matches", |at| at.word(&[("match", true), ("no-match", false)]));
-        let body = body.unwrap_or_default();
-        let is_mcp = mcp_error.is_some() || rpc_code.is_some();
-        let fault = faults.and_then(|faults| faults.transport.first().copied());
-        let exchange = Exchange {
-            status: status.and_then(|status| u16::try_from(status).ok()),
-            headers: headers.unwrap_or_default(),
-            kind: kind.unwrap_or(if is_mcp { BackendKind::Mcp } else { BackendKind::Http }),
-            tool: tool.unwrap_or_default(),
-            backend: backend.unwrap_or_default(),
-            targets: targets.unwrap_or_default().iter().map(|host| host.to_lowercase()).collect(),
-            ..answered(&body, mcp_error, rpc_code, fault)
-        };
-        let mut exchange = exchange;
-        if exchange.answer == Answer::None && exchange.fault.is_none() {
-            exchange.take_body(body.to_string());
-        }
-        Some(RuleTest { exchange, expect_match: expect_match? })
+            fields.need("expect", "whether the rule decides it", |at| at.word(&[("match", true), ("no-match", false)]));
+        Some(RuleTest { exchange, expect_match: expect_match?, place: at.place() })
     })?
 }
 
-fn answered(body: &str, mcp_error: Option<bool>, rpc_code: Option<i64>, fault: Option<TransportFault>) -> Exchange {
-    let answer = match (mcp_error, rpc_code) {
-        (_, Some(code)) => Answer::Error { code, message: body.to_owned(), data: None },
-        (Some(is_error), None) => Answer::Result { is_error, result_type: None, task_started: false, structured: None },
-        (None, None) => Answer::None,
-    };
-    Exchange {
-        answer,
-        fault: fault.map(|kind| Fault { kind, detail: body.to_owned() }),
-        text: body.to_owned(),
-        ..Exchange::default()
+/// The short form of an exchange. What speaks MCP is told by `mcpError` and `rpcCode`, or by `kind`.
+pub(super) fn exchange(fields: &Fields<'_>) -> Exchange {
+    let status = fields.opt("status", "HTTP status of the answer", |at| at.int(100..=999));
+    let headers = fields.opt("headers", "header fields of the answer", headers);
+    let body = fields.opt("body", "body of the answer, or the text of an MCP error", |at| at.text());
+    let mcp_error = fields.opt("mcpError", "the answer is an MCP result with this isError", |at| at.bool());
+    let rpc_code =
+        fields.opt("rpcCode", "the answer is a JSON-RPC error with this code", |at| at.int(i64::MIN..=i64::MAX));
+    let faults = fields.opt("exceptionType", "no answer came: a kind of fault", exceptions::read);
+    let tool = fields.opt("tool", "name of the tool", |at| at.text());
+    let backend = fields.opt("backend", "name of the backend", |at| at.text());
+    let targets = fields.opt("targets", "hosts that the arguments name", |at| at.one_or_list(|at| at.text()));
+    let kind = fields.opt("kind", "what the backend speaks", |at| {
+        at.word(&[("mcp", BackendKind::Mcp), ("http", BackendKind::Http)])
+    });
+    Described {
+        kind,
+        status: status.and_then(|status| u16::try_from(status).ok()),
+        headers: headers.unwrap_or_default(),
+        body: body.as_deref().unwrap_or_default().to_owned(),
+        mcp_error,
+        rpc_code,
+        fault: faults.and_then(|faults| faults.transport.first().copied()),
+        tool: tool.unwrap_or_default(),
+        backend: backend.unwrap_or_default(),
+        targets: targets.unwrap_or_default().iter().map(|host| host.to_lowercase()).collect(),
     }
+    .into_exchange()
 }
 
 fn headers(at: At<'_>) -> Option<HeaderMap> {

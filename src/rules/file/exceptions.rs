@@ -41,24 +41,44 @@ const CLASSES: [(&str, &[Fault]); 16] = [
 pub(super) fn read(at: At<'_>) -> Option<Faults> {
     let each = at.one_or_list(one)?;
     let mut faults = Faults::default();
-    for (transport, tool_error) in each {
-        faults.transport.extend(transport);
-        faults.any_tool_error |= tool_error;
+    for one in each {
+        match one {
+            Named::Transport(kinds) => faults.transport.extend(kinds),
+            Named::Own(class) => {
+                faults.any_tool_error = true;
+                faults.own_classes.push(class);
+            }
+        }
     }
     Some(faults)
 }
 
-fn one(at: At<'_>) -> Option<(Vec<Fault>, bool)> {
+/// The kind of fault that a name of ours or a class name of the Java library stands for; of several kinds the first.
+///
+/// # Errors
+/// What was probably meant, or what is known.
+pub fn fault(text: &str) -> Result<Fault, String> {
+    let ours = NAMES.iter().find(|(name, _)| *name == text).map(|(_, fault)| *fault);
+    let class = || CLASSES.iter().find(|(name, _)| *name == text).and_then(|(_, faults)| faults.first().copied());
+    ours.or_else(class).ok_or_else(|| suggestion(text))
+}
+
+enum Named {
+    Transport(Vec<Fault>),
+    Own(Box<str>),
+}
+
+fn one(at: At<'_>) -> Option<Named> {
     let allowed = "a kind of fault such as `connect-refused`, or the class name of an exception";
     at.parse(allowed, "^[A-Za-z][A-Za-z0-9_.$-]*$", |text| {
         if let Some((_, fault)) = NAMES.iter().find(|(name, _)| *name == text) {
-            return Ok((vec![*fault], false));
+            return Ok(Named::Transport(vec![*fault]));
         }
         if let Some((_, faults)) = CLASSES.iter().find(|(name, _)| *name == text) {
-            return Ok((faults.to_vec(), false));
+            return Ok(Named::Transport(faults.to_vec()));
         }
         // A class that is not the library's own is a tool's: any error that the tool gave as an answer.
-        if is_class_name(text) { Ok((Vec::new(), true)) } else { Err(suggestion(text)) }
+        if is_class_name(text) { Ok(Named::Own(text.into())) } else { Err(suggestion(text)) }
     })
 }
 

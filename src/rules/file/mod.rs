@@ -3,6 +3,7 @@
 
 mod cases;
 mod exceptions;
+mod suite;
 mod then;
 mod when;
 
@@ -11,13 +12,16 @@ mod mistakes;
 #[cfg(test)]
 mod tests;
 
+pub use exceptions::fault;
+pub use suite::{cases_schema, read_cases};
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::rule::{FALLBACK, Rule};
+use super::rule::{FALLBACK, Origin, Rule};
 use super::table::{Limits, Table};
 use crate::yaml::{self, At, Fields, Place, Problem, Report, Source};
 
@@ -107,7 +111,8 @@ fn rule(at: At<'_>, taken: &Taken) -> Option<Rule> {
         let then = then::then(fields, id.as_ref());
         let locked = fields.flag("locked", "automatic maintenance must not touch the rule", false);
         let tests = fields.opt("tests", "exchanges that must, or must not, match", |at| at.list(cases::test));
-        let rule = Rule { id: id?, when: when?, then: then?, locked, tests: tests.unwrap_or_default() };
+        let origin = Origin { source: Arc::clone(at.source()), place: fields.place_of("id") };
+        let rule = Rule { id: id?, when: when?, then: then?, locked, tests: tests.unwrap_or_default(), origin };
         sound(fields, &rule).then_some(rule)
     })?
 }

@@ -17,7 +17,7 @@ const NOTE_MAX: usize = 512;
 /// The longest cooldown; the configuration may set less.
 const COOLDOWN_MAX: Duration = Duration::from_secs(24 * 3600);
 
-const CLASSIFICATIONS: [(&str, Classification); 7] = [
+pub(super) const CLASSIFICATIONS: [(&str, Classification); 7] = [
     ("TECHNICALLY_BROKEN", Classification::TechnicallyBroken),
     ("USER_SPECIFIC_TECHNICAL", Classification::UserSpecificTechnical),
     ("USER_PERMISSION", Classification::UserPermission),
@@ -26,19 +26,19 @@ const CLASSIFICATIONS: [(&str, Classification); 7] = [
     ("WORKING", Classification::Working),
     ("UNCLEAR", Classification::Unclear),
 ];
-const ACTIONS: [(&str, HealthAction); 3] = [
+pub(super) const ACTIONS: [(&str, HealthAction); 3] = [
     ("none", HealthAction::None),
     ("markUnavailable", HealthAction::MarkUnavailable),
     ("markDegraded", HealthAction::MarkDegraded),
 ];
-const SCOPES: [(&str, Scope); 5] = [
+pub(super) const SCOPES: [(&str, Scope); 5] = [
     ("SESSION", Scope::Session),
     ("USER", Scope::User),
     ("PROJECT", Scope::Project),
     ("TENANT", Scope::Tenant),
     ("GLOBAL", Scope::Global),
 ];
-const CODES: [(&str, DispatchCode); 4] = [
+pub(super) const CODES: [(&str, DispatchCode); 4] = [
     ("NOT_REGISTERED", DispatchCode::NotRegistered),
     ("BACKEND_UNREACHABLE", DispatchCode::BackendUnreachable),
     ("BACKEND_FAILED", DispatchCode::BackendFailed),

@@ -31,6 +31,8 @@ impl Event for Started<'_> {
 pub struct Reloaded<'a> {
     /// The hash of what is in force now, or why the old one stays.
     pub result: Result<&'a str, &'a str>,
+    /// Keys of the file that have changed and take effect at a restart.
+    pub needs_restart: &'a [String],
     /// When.
     pub at: Wall,
 }
@@ -47,6 +49,10 @@ impl Event for Reloaded<'_> {
                 metrics.config_info.clear();
                 metrics.config_info.get_or_create(&labels::Config { hash: labels::harmless(hash) }).set(1);
                 tracing::info!(target: "toolvane::config", hash, "configuration in force");
+                if !self.needs_restart.is_empty() {
+                    let keys = self.needs_restart.join(", ");
+                    tracing::warn!(target: "toolvane::config", keys, "changed keys that take effect at a restart");
+                }
             }
             Err(why) => {
                 tracing::error!(target: "toolvane::config", why, "configuration refused, the old one stays in force")

@@ -1,0 +1,141 @@
+//! What covers what, and that "covers" is never said in vain.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::super::file::load_alone;
+use super::super::{Answer, BackendKind, Exchange, Fault, Limits, Table, TransportFault};
+use super::covers;
+use crate::yaml::Source;
+
+/// A table of two rules with these clauses, in this order.
+fn table(wide: &str, narrow: &str) -> Table {
+    let text = format!(
+        "patterns:\n  - {{id: wide, match: {{{wide}}}, classification: UNCLEAR}}\n  \
+         - {{id: narrow, match: {{{narrow}}}, classification: UNCLEAR}}\n"
+    );
+    load_alone(&Arc::new(Source::new("rules.yaml", text)), Limits::default()).unwrap()
+}
+
+fn is_covered(wide: &str, narrow: &str) -> bool {
+    let table = table(wide, narrow);
+    covers(&table.rules()[0].when, &table.rules()[1].when)
+}
+
+#[test]
+fn a_rule_covers_another_if_each_of_its_clauses_is_at_least_as_wide() {
+    for (wide, narrow) in [
+        ("", "httpStatus: 403"),
+        ("httpStatus: [403, 404]", "httpStatus: 404, bodyContains: x y"),
+        ("httpStatusRange: [400, 499]", "httpStatus: [403, 404]"),
+        ("httpStatusRange: [400, 499]", "httpStatusRange: [410, 420]"),
+        ("bodyContains: token", "bodyContains: [expired token, TOKEN gone]"),
+        ("errorCode: \"rate*\"", "errorCode: [rate_limited, RateLimit]"),
+        ("tool: \"jira_*\"", "tool: \"jira_a*\""),
+        ("exceptionType: [dns, tls]", "exceptionType: dns"),
+        ("header: {retry-after: true}", "header: {retry-after: \"3*\", date: true}"),
+        ("json: {/a: [\"x*\"]}", "json: {/a: [xy]}"),
+        ("bodyRegex: [aaa, bbb]", "bodyRegex: aaa"),
+        ("not: {bodyContains: long needle}", "not: {bodyContains: needle}"),
+        ("rpcCode: [1, 2]", "rpcCode: 2, mcpError: true"),
+    ] {
+        assert!(is_covered(wide, narrow), "{{{wide}}} and {{{narrow}}}");
+        assert!(!is_covered(narrow, wide), "{{{narrow}}} and {{{wide}}}");
+    }
+}
+
+#[test]
+fn what_only_looks_alike_is_not_covered() {
+    for (wide, narrow) in [
+        ("tool: \"jira_?\"", "tool: \"jira_*\""),
+        ("httpStatus: 403", "bodyContains: abc"),
+        ("not: {bodyContains: abc}", "httpStatus: 403"),
+        ("not: {httpStatus: 403}", "not: {bodyContains: abc}"),
+        ("json: {/a: true}", "json: {/a: [\"null\"]}"),
+        ("not: {json: {/a: true}}", "not: {exceptionType: timeout}"),
+        ("bodyContains: abc", "httpStatus: 200, tool: t, bodyContains: abc"),
+        ("exceptionType: dns", "exceptionType: [dns, com.example.ToolException]"),
+    ] {
+        assert!(!is_covered(wide, narrow), "{{{wide}}} and {{{narrow}}}");
+    }
+}
+
+fn clause() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::subsequence(vec![200, 400, 403, 429, 503], 1..4).prop_map(|set| format!("httpStatus: {set:?}")),
+        (400u16..420, 420u16..600).prop_map(|(low, high)| format!("httpStatusRange: [{low}, {high}]")),
+        prop::sample::subsequence(vec!["abc", "abcd", "bcd", "zz"], 1..3)
+            .prop_map(|set| format!("bodyContains: {set:?}")),
+        prop::sample::subsequence(vec!["abc", "(?i)ABCD", "zz+"], 1..3).prop_map(|set| format!("bodyRegex: {set:?}")),
+        prop::sample::subsequence(vec!["a*", "a?", "ab", "*"], 1..3).prop_map(|set| format!("tool: {set:?}")),
+        prop::sample::subsequence(vec!["abc", "a*", "z?"], 1..3).prop_map(|set| format!("errorCode: {set:?}")),
+        prop::sample::subsequence(vec!["dns", "timeout", "a.B"], 1..3)
+            .prop_map(|set| format!("exceptionType: {set:?}")),
+        prop::sample::select(vec!["kind: http", "kind: mcp", "mcpError: true", "rpcCode: [1, 2]", "rpcCode: 2"])
+            .prop_map(str::to_owned),
+        prop::sample::select(vec!["json: {/code: true}", "json: {/code: [\"a*\"]}", "json: {/code: [\"null\", abc]}"])
+            .prop_map(str::to_owned),
+        prop::sample::select(vec!["header: {date: true}", "header: {date: \"a*\"}"]).prop_map(str::to_owned),
+    ]
+}
+
+fn clauses() -> impl Strategy<Value = String> {
+    let name = |clause: &String| clause.split(':').next().unwrap_or_default().to_owned();
+    let unique = move |all: Vec<String>| {
+        let mut seen = std::collections::HashSet::new();
+        all.into_iter().filter(|clause| seen.insert(name(clause))).collect::<Vec<_>>().join(", ")
+    };
+    (prop::collection::vec(clause(), 0..4), prop::option::of(clause())).prop_map(move |(all, not)| {
+        let all = unique(all);
+        match not {
+            Some(not) if all.is_empty() => format!("not: {{{not}}}"),
+            Some(not) => format!("{all}, not: {{{not}}}"),
+            None => all,
+        }
+    })
+}
+
+fn exchange() -> impl Strategy<Value = Exchange> {
+    let status = prop::option::of(prop::sample::select(vec![200u16, 400, 403, 415, 429, 503]));
+    let text =
+        prop::sample::select(vec!["", "abc", "xabcdx", "zz", "{\"code\":\"abc\"}", "{\"code\":null}", "ABCD zzz"]);
+    let answer = prop::sample::select(vec![
+        Answer::None,
+        Answer::Error { code: 2, message: "abc".to_owned(), data: None },
+        Answer::Result { is_error: true, result_type: None, task_started: false, structured: None },
+    ]);
+    let fault = prop::option::of(prop::sample::select(vec![TransportFault::Dns, TransportFault::Timeout]));
+    let tool = prop::sample::select(vec!["a", "ab", "abc", "z"]);
+    (status, text, answer, fault, tool, any::<bool>()).prop_map(|(status, text, answer, fault, tool, dated)| {
+        let kind = if answer == Answer::None { BackendKind::Http } else { BackendKind::Mcp };
+        let mut exchange = Exchange { kind, status, answer, tool: tool.into(), ..Exchange::default() };
+        exchange.take_body(text.to_owned());
+        exchange.fault = fault.map(|kind| Fault { kind, detail: text.to_owned() });
+        if dated {
+            exchange.headers.insert("date", "abc".parse().unwrap());
+        }
+        exchange
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_global_rejects: 1_000_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_rule_that_is_covered_never_decides(
+        wide in clauses(),
+        narrow in clauses(),
+        exchanges in prop::collection::vec(exchange(), 40),
+    ) {
+        // Texts of successes are read for a named tool only; such tables are refused.
+        prop_assume!(!(wide.contains("200") || narrow.contains("200")) || (wide.contains("tool") && narrow.contains("tool")));
+        let table = table(&wide, &narrow);
+        if covers(&table.rules()[0].when, &table.rules()[1].when) {
+            for exchange in &exchanges {
+                let rule = table.judge(exchange).finding.map(|finding| finding.rule);
+                prop_assert_ne!(rule.as_deref(), Some("narrow"), "{{{}}} and {{{}}}: {:?}", wide, narrow, exchange);
+            }
+        }
+    }
+}
