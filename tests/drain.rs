@@ -69,7 +69,6 @@ async fn start(backend: &Backend, settings: &str) -> Running {
         fresh_key: [1; 32],
         seed: 1,
         config_hash: "test".to_owned(),
-        environment: toolvane::readiness::Environment::default(),
         config_file: None,
     };
     app.start().await.unwrap()
