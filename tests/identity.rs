@@ -123,6 +123,7 @@ impl Front {
             fresh_key: [1; 32],
             seed: 1,
             config_hash: "test".to_owned(),
+            config_file: None,
         };
         Front { clock, running: app.start().await.unwrap(), seen }
     }

@@ -50,7 +50,6 @@ impl Proxy {
             fresh_key: [1; 32],
             seed: 1,
             config_hash: "test".to_owned(),
-            environment: toolvane::readiness::Environment::default(),
             config_file: None,
         };
         Proxy { clock, running: app.start().await.unwrap(), backend }
