@@ -66,6 +66,7 @@ async fn front(backend: SocketAddr, settings: &str) -> SocketAddr {
         fresh_key: [1; 32],
         seed: 1,
         config_hash: "bench".to_owned(),
+        config_file: None,
         environment: Environment::default(),
     };
     let running = app.start().await.unwrap();

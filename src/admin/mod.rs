@@ -54,8 +54,6 @@ pub struct Admin {
     pub started: AtomicBool,
     /// Reads configuration and rules again.
     pub reload: Arc<dyn Reload>,
-    /// Whether only this machine can connect: nobody else may write.
-    pub is_local: bool,
 }
 
 impl fmt::Debug for Admin {

@@ -35,7 +35,7 @@ pub struct Applied {
 
 /// `POST /v1/reload`: reads configuration and rules again and says what is in force, or 422 with the report; from loopback only.
 pub(super) async fn reload(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Response {
-    if !admin.is_local || !is_ours(&headers) {
+    if !admin.writable || !is_ours(&headers) {
         let detail = "a reload is asked for from this machine, over a loopback listener, and not by a web page";
         return refuse(StatusCode::FORBIDDEN, "not from there", detail);
     }

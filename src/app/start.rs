@@ -108,6 +108,7 @@ impl App {
     ///
     /// # Errors
     /// What stands in the way, and what to do about it.
+    #[expect(clippy::too_many_lines, reason = "everything that a process is made of, in the order in which it is made")]
     pub async fn start(self) -> Result<Running, StartError> {
         let config = self.config;
         let telemetry = telemetry(&config);
@@ -129,8 +130,7 @@ impl App {
         record_outcomes(&config, &proxy, key)?;
         proxy.read_files().await;
         let (drain, signal) = Drain::new();
-        let listeners = bind(&config).await?;
-        let admin_bound = bind_admin(config.admin).await?;
+        let (listeners, admin_bound) = (bind(&config).await?, bind_admin(config.admin).await?);
         let reloader = Arc::new(Reloader::new(reload::Parts {
             proxy: proxy.clone(),
             telemetry: Arc::clone(&telemetry),
@@ -142,7 +142,6 @@ impl App {
         let admin = Arc::new(Admin {
             clock: self.clock,
             reload: Arc::clone(&reloader) as Arc<dyn admin::Reload>,
-            is_local: config.admin.ip().is_loopback(),
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             proxy: proxy.clone(),
@@ -155,7 +154,6 @@ impl App {
         let (listen, admin_address) = (addresses(&listeners), admin_bound.address());
         let serving = tokio::spawn(serve(listeners, proxy.clone(), limits(&config), signal));
         in_background(&proxy, &integrations, &reloader);
-        tokio::spawn(proxy.clone().keep_documents_forever());
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
         announce(&telemetry, &config, &listen, admin_address);
@@ -255,10 +253,10 @@ fn telemetry(config: &Config) -> Arc<Telemetry> {
     }))
 }
 
-/// What goes on for as long as the process lives: probes of backends and of integrations, a watch
-/// on the files of configuration and rules.
+/// What goes on for as long as the process lives: probes of backends and of integrations, watches on files.
 fn in_background(proxy: &Proxy, integrations: &Arc<Integrations>, reloader: &Arc<Reloader>) {
     tokio::spawn(watch::watch(Arc::clone(reloader)));
+    tokio::spawn(proxy.clone().keep_documents_forever());
     tokio::spawn(proxy.clone().probe_forever());
     let told = proxy.clone();
     tokio::spawn(Arc::clone(integrations).run(move || told.readiness_changed()));
