@@ -223,6 +223,7 @@ impl Registry {
                 by: Arc::from("confirmation"),
                 note: Arc::from("the backend could not be reached three times in two seconds"),
                 as_of: now,
+                since: None,
                 recovery: None,
                 credential: None,
             };

@@ -51,6 +51,7 @@ pub(super) async fn probe_forever(shared: Arc<Shared>) {
         turn.tick().await;
         let now = shared.clock.now();
         shared.inflight.sweep(now.tick);
+        effects::act(&shared, shared.registry.end_overrides(now));
         for target in shared.registry.probe_targets(now).into_iter().filter(|target| target.transport) {
             let shared = Arc::clone(&shared);
             tokio::spawn(async move { probe(&shared, &target).await });

@@ -7,7 +7,7 @@ use super::confirm;
 use super::notify::Word;
 use super::shared::{Backend, Shared};
 use crate::health::document::ANY_BACKEND;
-use crate::health::{Effect, Transition};
+use crate::health::{Effect, Key, Transition};
 use crate::mcp::reply;
 use crate::telemetry::events::{
     Cause, CooldownStarted, DiagnosisClaim, Evicted, ListNotified, StatusChanged, TrialChanged,
@@ -16,19 +16,27 @@ use crate::telemetry::{Telemetry, TrialResult};
 
 /// Acts on everything that happened.
 pub(super) fn act(shared: &Arc<Shared>, effects: Vec<Effect>) {
+    let at = shared.clock.now().wall;
     for effect in effects {
         tell_operator(&shared.telemetry, &effect);
+        shared.telemetry.publish_effect(&effect, at);
         match effect {
+            Effect::Overridden { key, .. } | Effect::OverrideEnded { key, .. } | Effect::Deleted { key, .. } => {
+                lists_changed(shared, &key);
+            }
             Effect::ConfirmBackend { backend } => confirm::start(shared, &backend),
             Effect::Transition(transition) => {
-                let key = &transition.key;
-                let concerned = |backend: &Backend| key.backend == *backend.name || key.backend == ANY_BACKEND;
-                for backend in shared.backends.iter().filter(|backend| concerned(backend)) {
-                    list_changed(shared, &backend.name);
-                }
+                lists_changed(shared, &transition.key);
             }
             _ => {}
         }
+    }
+}
+
+fn lists_changed(shared: &Arc<Shared>, key: &Key) {
+    let concerned = |backend: &Backend| key.backend == *backend.name || key.backend == ANY_BACKEND;
+    for backend in shared.backends.iter().filter(|backend| concerned(backend)) {
+        list_changed(shared, &backend.name);
     }
 }
 
@@ -58,6 +66,9 @@ fn tell_operator(telemetry: &Telemetry, effect: &Effect) {
         }
         Effect::DiagnosisThrottled { .. }
         | Effect::Cleared { .. }
+        | Effect::Overridden { .. }
+        | Effect::OverrideEnded { .. }
+        | Effect::Deleted { .. }
         | Effect::ConfirmBackend { .. }
         | Effect::Widened { .. } => {}
     }

@@ -13,6 +13,7 @@ use super::shared::{Parts, Shared};
 use super::visit::Visit;
 use super::{http_tool, mcp};
 use crate::config::BackendKind;
+use crate::health::Effect;
 use crate::telemetry::RequestKind;
 use crate::telemetry::events::IdentityHeaderDropped;
 
@@ -73,6 +74,16 @@ impl Proxy {
     /// Probes backends that are DOWN until the process ends.
     pub async fn probe_forever(self) {
         confirm::probe_forever(self.shared).await;
+    }
+
+    /// Acts on what somebody else's write did to health: counts and tells it, and lets clients know of changed lists.
+    pub fn act(&self, effects: Vec<Effect>) {
+        effects::act(&self.shared, effects);
+    }
+
+    /// A random number in [0, 1), for jitter.
+    pub fn draw(&self) -> f64 {
+        (self.shared.random)()
     }
 
     /// Every tool that is known by name: from routes, and from the lists that callers got. Sorted, each with its backend.

@@ -156,16 +156,26 @@ impl Store {
         self.shared.path()
     }
 
+    fn take(&self, key: Key, change: Change) -> bool {
+        let taken = self.shared.push(key, change) == Pushed::Taken;
+        if !taken {
+            self.shared.report_dropped();
+        }
+        taken
+    }
+
     async fn settled(answer: oneshot::Receiver<Result<(), CommitError>>) -> Result<(), CommitError> {
         answer.await.unwrap_or(Err(CommitError::Closed))
     }
 }
 
 impl Backing for Store {
-    fn write(&self, document: Document) {
-        if self.shared.push(document.key.clone(), Change::Put(Box::new(document))) == Pushed::Dropped {
-            self.shared.report_dropped();
-        }
+    fn write(&self, document: Document) -> bool {
+        self.take(document.key.clone(), Change::Put(Box::new(document)))
+    }
+
+    fn delete(&self, key: &Key) -> bool {
+        self.take(key.clone(), Change::Delete)
     }
 
     fn read(&self, key: &Key) -> Option<Document> {

@@ -28,6 +28,7 @@ fn put(tool: &str, version: u64) -> Change {
         history: Vec::new(),
         cooldowns: Vec::new(),
         tombstones: Vec::new(),
+        overridden: None,
         as_of: Wall(0),
         origin: Origin::Evidence,
         signature: None,
