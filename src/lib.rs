@@ -1,13 +1,14 @@
 //! toolvane: a sidecar reverse proxy that knows which tools of an LLM agent are usable, for whom, and until when.
 //!
 //! `ARCHITECTURE.md` tells the life of a call and which module does what. A module may use those before it in this list
-//! only: `clock`, `glob` ← `yaml` ← `mcp`, `http` ← `rules` ← `health` ← `config`, `store` ← `telemetry` ← `proxy` ← `admin` ← `app` ← `cli`.
+//! only: `clock`, `glob` ← `yaml` ← `mcp`, `http` ← `rules` ← `health` ← `config`, `store` ← `telemetry` ← `proxy`, `diagnosis` ← `admin` ← `app` ← `cli`.
 
 pub mod admin;
 pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod diagnosis;
 pub mod glob;
 pub mod health;
 pub mod http;

@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["health"],
     &["config", "store"],
     &["telemetry"],
-    &["proxy"],
+    &["proxy", "diagnosis"],
     &["admin"],
     &["app"],
     &["cli"],

@@ -1,5 +1,6 @@
 //! Wiring: from a configuration to a running proxy, and from a signal to its orderly end.
 
+mod diagnosis;
 mod rules;
 mod start;
 

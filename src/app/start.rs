@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::diagnosis::diagnose;
+use crate::admin::principal::{TokenError, Tokens};
 use crate::admin::{self, Admin};
 use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
@@ -56,6 +58,20 @@ pub enum StartError {
         /// The reason.
         why: std::io::Error,
     },
+    /// The unix socket of the admin surface is taken, or cannot be made.
+    #[error("cannot answer on the socket {path}: {why}; change `admin.socket` or stop whoever answers there")]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// The reason.
+        why: std::io::Error,
+    },
+    /// What diagnoses and notifications need cannot be had.
+    #[error("{0}")]
+    Diagnosis(String),
+    /// A token of the admin surface cannot be used.
+    #[error("`admin.tokens`: {0}")]
+    Token(TokenError),
     /// The state file is in use.
     #[error("cannot open the state file {path}: {why}")]
     Store {
@@ -73,11 +89,8 @@ pub struct Running {
     pub listen: Vec<SocketAddr>,
     /// Where the admin surface answers.
     pub admin: SocketAddr,
-    drain: Drain,
+    leave: Leaving,
     drain_timeout: Duration,
-    registry: Arc<Registry>,
-    telemetry: Arc<Telemetry>,
-    proxy: Proxy,
     store: Option<Arc<Store>>,
     serving: tokio::task::JoinHandle<()>,
 }
@@ -96,6 +109,7 @@ impl App {
         }));
         let now = self.clock.now();
         telemetry.emit(Reloaded { result: Ok(&self.config_hash), at: now.wall });
+        let tokens = Tokens::read(&config.access, &config.environment).map_err(StartError::Token)?;
         let (store, key) = open_store(&config, &self.clock, &telemetry, InstallKey(self.fresh_key))?;
         let registry = remembered(&config, store.as_ref(), now);
         let proxy = Proxy::new(Parts {
@@ -107,6 +121,8 @@ impl App {
             key: key.0,
             random: random(self.seed),
         });
+        let diagnosis = diagnose(&config, &proxy, (&self.clock, store.as_ref()), (&registry, &telemetry))
+            .map_err(StartError::Diagnosis)?;
         let (drain, signal) = Drain::new();
         let listeners = bind(&config).await?;
         let admin_bound = admin::Bound::bind(config.admin).await.map_err(|why| StartError::Listen {
@@ -114,7 +130,25 @@ impl App {
             key: "admin.listen",
             why,
         })?;
+        let admin_bound = match &config.access.socket {
+            None => admin_bound,
+            Some(path) => {
+                admin_bound.with_socket(path).await.map_err(|why| StartError::Socket { path: path.clone(), why })?
+            }
+        };
+        let leave =
+            Leaving { registry: Arc::clone(&registry), telemetry: Arc::clone(&telemetry), proxy: proxy.clone(), drain };
+        let leaving = leave.clone();
+        let drain_timeout = config.drain_timeout;
         let admin = Arc::new(Admin {
+            leave: Arc::new(move || leaving.leave(drain_timeout)),
+            config: Arc::clone(&config),
+            config_hash: self.config_hash.clone(),
+            access: config.access.clone(),
+            tokens,
+            diagnosis,
+            readers: Admin::seats(),
+            life: now.wall.0,
             clock: self.clock,
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
@@ -137,26 +171,19 @@ impl App {
             admin: &admin_address.to_string(),
             backends: config.backends.len(),
         });
-        let drain_timeout = config.drain_timeout;
-        Ok(Running { listen, admin: admin_address, drain, drain_timeout, registry, telemetry, proxy, store, serving })
+        Ok(Running { listen, admin: admin_address, leave, drain_timeout, store, serving })
     }
 }
 
 impl Running {
     /// Leaves in order: nothing is learned any more, what is in flight is finished until the drain timeout.
     pub fn drain(&self) {
-        self.leave(self.drain_timeout);
+        self.leave.leave(self.drain_timeout);
     }
 
     /// Leaves at once: what is in flight is cut off.
     pub fn stop(&self) {
-        self.leave(Duration::ZERO);
-    }
-
-    fn leave(&self, timeout: Duration) {
-        self.registry.freeze();
-        self.telemetry.emit(Draining { in_flight: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
-        self.drain.stop(timeout);
+        self.leave.leave(Duration::ZERO);
     }
 
     /// Waits until nothing is served any more, then closes the state file.
@@ -166,7 +193,25 @@ impl Running {
             // The store reports by itself what it could not write.
             let _ = store.close().await;
         }
-        self.telemetry.emit(Stopped { cut_off: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
+        let cut_off = u64::try_from(self.leave.proxy.in_flight()).unwrap_or(u64::MAX);
+        self.leave.telemetry.emit(Stopped { cut_off });
+    }
+}
+
+/// What it takes to leave in order.
+#[derive(Clone, Debug)]
+struct Leaving {
+    registry: Arc<Registry>,
+    telemetry: Arc<Telemetry>,
+    proxy: Proxy,
+    drain: Drain,
+}
+
+impl Leaving {
+    fn leave(&self, timeout: Duration) {
+        self.registry.freeze();
+        self.telemetry.emit(Draining { in_flight: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
+        self.drain.stop(timeout);
     }
 }
 

@@ -5,6 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+use super::ask::Access;
+use super::events::Events;
+use super::settings::Settings;
+use super::status::Status;
+use super::steer::{Clear, Recheck, Set};
+
 /// A sidecar reverse proxy that knows which tools of an LLM agent are usable, for whom, and until when.
 #[derive(Debug, Parser)]
 #[command(name = "toolvane", version, about, propagate_version = true, arg_required_else_help = true)]
@@ -27,6 +33,30 @@ pub enum Command {
     /// Ask a running toolvane whether it is ready; for container health checks.
     #[command(after_help = "Exit codes: 0 ready, 1 not ready, 69 nobody answers.")]
     Healthcheck(Healthcheck),
+    /// Show every tool of a running toolvane and how it stands.
+    #[command(after_help = "Exit codes: 0 fine, 1 refused, or as bad as `--fail-on` says, 69 nobody answers.")]
+    Status(Status),
+    /// Follow what happens: status changes, overrides, writes, reloads.
+    Events(Events),
+    /// Set the status of a tool, or override it.
+    Set(Set),
+    /// Clear the status, the cooldowns or the override of a tool.
+    Clear(Clear),
+    /// Have a SAFE_PROBE tool tried once; if it works, its next call passes.
+    #[command(after_help = "Exit codes: 0 it works, 1 it fails or cannot be tried, 69 nobody answers.")]
+    Recheck(Recheck),
+    /// Make a running toolvane leave as SIGTERM does.
+    Drain(Access),
+    /// Make a running toolvane read its configuration and rules anew.
+    Reload(Access),
+    /// Show the configuration of a running toolvane, its schema, or a file to begin with.
+    Config {
+        /// Which of them.
+        #[command(subcommand)]
+        what: Settings,
+    },
+    /// Print the manual page.
+    Man,
     /// Print a completion script for a shell.
     Completions {
         /// The shell.

@@ -6,7 +6,8 @@ use clap::{CommandFactory, Parser};
 
 use super::args::{Arguments, Classify, Command};
 use super::check::{self, Output};
-use super::{BAD, CONFIG, FINE, USAGE, classify, healthcheck, run};
+use super::settings::Settings;
+use super::{BAD, CONFIG, FINE, USAGE, ask, classify, events, healthcheck, run, settings, status, steer};
 use crate::clock::{Clock, SystemClock};
 use crate::rules::{self, Limits};
 use crate::yaml::{Source, Style};
@@ -35,6 +36,19 @@ pub fn main() -> u8 {
         }
         Command::Classify(args) => classify(&args, words),
         Command::Healthcheck(args) => healthcheck::healthcheck(&args.admin, words),
+        Command::Status(args) => ask::run(words, status::status(&args, &mut io::stdout())),
+        Command::Events(args) => ask::run(words, events::events(&args, &mut io::stdout())),
+        Command::Set(args) => ask::run(words, steer::set(&args, &mut io::stdout())),
+        Command::Clear(args) => ask::run(words, steer::clear(&args, &mut io::stdout())),
+        Command::Recheck(args) => ask::run(words, steer::recheck(&args, &mut io::stdout())),
+        Command::Drain(access) => ask::run(words, steer::order(&access, "drain", &mut io::stdout())),
+        Command::Reload(access) => ask::run(words, steer::order(&access, "reload", &mut io::stdout())),
+        Command::Config { what: Settings::Show { access } } => {
+            ask::run(words, settings::show(&access, &mut io::stdout()))
+        }
+        Command::Config { what: Settings::Schema } => settings::schema(&mut io::stdout()),
+        Command::Config { what: Settings::Init } => settings::init(&mut io::stdout()),
+        Command::Man => settings::man(Arguments::command(), &mut io::stdout()),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "toolvane", &mut io::stdout());
             FINE

@@ -2,11 +2,16 @@
 //! to standard output, words to standard error.
 
 pub mod args;
+pub mod ask;
 pub mod check;
 pub mod classify;
+pub mod events;
 pub mod healthcheck;
 pub mod main;
 pub mod run;
+pub mod settings;
+pub mod status;
+pub mod steer;
 
 /// All is fine.
 pub const FINE: u8 = 0;

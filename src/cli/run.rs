@@ -8,9 +8,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::Run;
 use super::{BAD, CONFIG, FINE};
-use crate::app::{self, App, Running};
+use crate::app::{self, App, Running, StartError};
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Arguments, Config, LogFormat, LogLevel};
+use crate::config::{Arguments, Config, Environment, LogFormat, LogLevel};
 use crate::telemetry::logs;
 use crate::yaml::{Report, Source, Style};
 
@@ -53,6 +53,7 @@ fn prepare(args: &Run) -> Result<App, Report> {
             (Config::from_args(&arguments)?, format!("{arguments:?}"))
         }
     };
+    let config = Config { environment: environment(), ..config };
     let rules = app::compile(&config)?;
     let hash = blake3::hash(text.as_bytes()).to_hex();
     Ok(App {
@@ -63,6 +64,11 @@ fn prepare(args: &Run) -> Result<App, Report> {
         seed: u64::from_ne_bytes(random_bytes()),
         config_hash: hash.chars().take(16).collect(),
     })
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
+fn environment() -> Environment {
+    Environment::new(std::env::vars())
 }
 
 fn random_bytes<const N: usize>() -> [u8; N] {
@@ -108,7 +114,7 @@ async fn serve(app: App, words: &mut impl Write) -> u8 {
         Ok(running) => running,
         Err(error) => {
             let _ = writeln!(words, "error: {error}");
-            return BAD;
+            return if matches!(error, StartError::Token(_) | StartError::Diagnosis(_)) { CONFIG } else { BAD };
         }
     };
     announce(&running, words);

@@ -5,8 +5,10 @@
 //! gaps: nothing is optional that must be there, names are unique, patterns are compiled, paths are resolved.
 //! Reading touches no file but the text it is given and opens no port. Rule files are named here and read by `rules`.
 
+mod admin;
 mod args;
 mod backend;
+mod diagnosis;
 mod identity;
 mod matching;
 mod network;
@@ -20,12 +22,14 @@ mod mistakes;
 #[cfg(test)]
 mod tests;
 
+pub use admin::{AdminAccess, Environment, LocalWrites, ROLES, Role, SecretSource, Token};
 pub use args::Arguments;
 pub use backend::{Backend, BackendKind, Forwarded, HostPolicy, HttpVersion, Pool, Timeouts};
+pub use diagnosis::{Credentials, Diagnosis, EngineKind, Model, Probes, Receiver};
 pub use identity::{Identity, IdentitySource};
 pub use matching::Match;
 pub use network::Network;
-pub use route::{PathPattern, Route, Routes};
+pub use route::{PathPattern, Route, Routes, percent_encoded};
 pub use sections::{Annotate, Limits, Log, LogFormat, LogLevel, Manifest, RuleFiles, Store, Tenant};
 pub use tools::{ToolSettings, Tools};
 
@@ -50,6 +54,18 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Where the admin API, metrics and probes answer.
     pub admin: SocketAddr,
+    /// What guards it.
+    pub access: AdminAccess,
+    /// Who finds out what unclear failures mean.
+    pub diagnosis: Diagnosis,
+    /// In whose name tools are tried.
+    pub probes: Probes,
+    /// Who is notified of failures and recoveries.
+    pub notify: Option<Receiver>,
+    /// The environment that secrets may be read from; empty until the command line fills it.
+    pub environment: Environment,
+    /// The file as it may be shown: with secrets as `*`.
+    pub shown: Arc<str>,
     /// Whether the gate acts, unless a tool says otherwise. Held by each tool's policy already.
     pub mode: Mode,
     /// The upstreams, at least one, their names and matches unique.

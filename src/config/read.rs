@@ -4,10 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::admin::{self, AdminAccess, Environment};
 use super::backend::{Backend, Marks, backend};
 use super::sections::{self, MINUTE, SECOND};
 use super::tools::{MODES, Overrides, Tools, overrides};
-use super::{Config, identity};
+use super::{Config, diagnosis, identity};
 use crate::glob::Glob;
 use crate::health::{Mode, Tuning};
 use crate::yaml::{At, Fields, Place};
@@ -22,7 +23,7 @@ const SESSION_TOOLS: &str = "client_*";
 
 pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
     at.map(|f| {
-        let (listen, admin) = listeners(f);
+        let (listen, admin, access) = listeners(f, directory);
         let mode = mode(f);
         let backends = backends(f);
         let tools = tools(f);
@@ -33,6 +34,9 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         let tuning = tuning(f);
         let hint_max = f.section("hint", "Recovery times that answers state.", sections::hint_max);
         let store = f.section("store", "Where health documents are kept.", sections::store);
+        let diagnosis = f.section("diagnosis", DIAGNOSIS, |f| diagnosis::diagnosis(f, directory));
+        let probes = f.section("probes", PROBES, |f| diagnosis::probes(f, directory));
+        let notify = f.section("notify", NOTIFY, |f| diagnosis::notify(f, directory));
         let limits = f.section("limits", "Bounds on what others may make toolvane hold.", sections::limits);
         let drain_timeout = f.duration("drain_timeout", DRAIN, 25 * SECOND, SECOND..=10 * MINUTE);
         let metrics_tools_max = f.section("metrics", "What is measured.", sections::metrics_tools_max);
@@ -42,6 +46,12 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         Some(Config {
             listen,
             admin,
+            access,
+            diagnosis,
+            probes,
+            notify,
+            environment: Environment::default(),
+            shown: Arc::from(f.at().source().shown()),
             mode,
             backends,
             tools,
@@ -60,6 +70,10 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
     })?
 }
 
+const DIAGNOSIS: &str = "Who finds out what unclear failures mean.";
+const PROBES: &str = "The credentials that tools are tried with, as headers.";
+const NOTIFY: &str =
+    "Who is notified: of a first failure, every half hour while it lasts, of the recovery, and of each user concerned.";
 const IDENTITY: &str = "Where a caller's identity is read from; of each list the first source that is present wins.";
 const RULES: &str = "Rule files laid over the bundled table.";
 const TENANTS: &str = "What is different for single tenants, by tenant id.";
@@ -96,7 +110,7 @@ fn session_tools(f: &Fields<'_>) -> Vec<Glob> {
         .unwrap_or_else(|| Glob::new(SESSION_TOOLS).into_iter().collect())
 }
 
-fn listeners(f: &Fields<'_>) -> (Vec<SocketAddr>, SocketAddr) {
+fn listeners(f: &Fields<'_>, directory: &Path) -> (Vec<SocketAddr>, SocketAddr, AdminAccess) {
     let doc = "Where downstream connects: an address with port, or a list of them.";
     let placed = |at: At<'_>| at.socket().map(|address| (address, at.place()));
     let listen = f.with_default("listen", doc, Some(LISTEN.to_string().into()), |at| {
@@ -104,12 +118,13 @@ fn listeners(f: &Fields<'_>) -> (Vec<SocketAddr>, SocketAddr) {
         if list.is_empty() { at.fail("`listen` needs at least one address") } else { Some(list) }
     });
     let admin = f.section("admin", "The listener of admin API, metrics and probes.", |f| {
-        f.with_default("listen", "An address with port.", Some(ADMIN.to_string().into()), placed)
+        let listen = f.with_default("listen", "An address with port.", Some(ADMIN.to_string().into()), placed);
+        (listen, admin::access(f, directory))
     });
     let listen = listen.unwrap_or_else(|| vec![(LISTEN, Place::START)]);
-    let admin = admin.unwrap_or((ADMIN, Place::START));
+    let (admin, access) = (admin.0.unwrap_or((ADMIN, Place::START)), admin.1);
     refuse_clashes(f, &listen, admin);
-    (listen.into_iter().map(|(address, _)| address).collect(), admin.0)
+    (listen.into_iter().map(|(address, _)| address).collect(), admin.0, access)
 }
 
 fn refuse_clashes(f: &Fields<'_>, listen: &[(SocketAddr, Place)], admin: (SocketAddr, Place)) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
+use serde_json::{Map, Value};
 
 use super::backend::Backend;
 use super::route::TOOL_NAME;
@@ -38,6 +39,8 @@ pub struct ToolSettings {
     pub timeout: Duration,
     /// Whether the tool may be called in a probe.
     pub safe_probe: bool,
+    /// What it is called with then.
+    pub sample: Option<Arc<Map<String, Value>>>,
 }
 
 /// The settings of every tool of every backend.
@@ -67,6 +70,7 @@ pub(super) struct Overrides {
     slow_call: Option<Option<Duration>>,
     advice: Option<Arc<str>>,
     safe_probe: Option<bool>,
+    sample: Option<Arc<Map<String, Value>>>,
     timeout: Option<Duration>,
 }
 
@@ -126,7 +130,8 @@ impl Inner {
             trial_lease: timeout.min(LEASE_MAX),
             advice: set.advice,
         };
-        ToolSettings { policy: Arc::new(policy), target, timeout, safe_probe: set.safe_probe.unwrap_or(false) }
+        let safe_probe = set.safe_probe.unwrap_or(false);
+        ToolSettings { policy: Arc::new(policy), target, timeout, safe_probe, sample: set.sample }
     }
 }
 
@@ -143,6 +148,7 @@ impl Overrides {
         lay(&mut self.slow_call, &over.slow_call);
         lay(&mut self.advice, &over.advice);
         lay(&mut self.safe_probe, &over.safe_probe);
+        lay(&mut self.sample, &over.sample);
         lay(&mut self.timeout, &over.timeout);
     }
 }
@@ -172,6 +178,7 @@ const TARGET: &str = "Where the target of a call stands in its arguments, whose 
 const SLOW: &str = "A call that takes longer is slow; enough slow ones make DEGRADED. Default `off`.";
 const ADVICE: &str = "Words that end the answer to a call that was not made.";
 const SAFETY: &str = "`SAFE_PROBE`: may be called in a probe, since calling it changes nothing.";
+const SAMPLE: &str = "The arguments that the tool is called with in a probe.";
 const TIMEOUT: &str = "For the head of the answer; default: the backend's `timeouts.response`.";
 
 fn tool(f: &Fields<'_>) -> Overrides {
@@ -183,6 +190,7 @@ fn tool(f: &Fields<'_>) -> Overrides {
         slow_call: f.opt("slow_call", SLOW, |at| at.duration_or_off(shortest..=HOUR)),
         advice: f.opt("advice", ADVICE, |at| at.line(ADVICE_MAX)),
         safe_probe: f.opt("safety", SAFETY, |at| at.word(&[("SAFE_PROBE", true)])),
+        sample: f.opt("sample", SAMPLE, super::diagnosis::sample),
         timeout: f.opt("timeout", TIMEOUT, |at| at.duration(shortest..=HOUR)),
     }
 }

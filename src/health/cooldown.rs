@@ -108,7 +108,7 @@ impl Cooldowns {
         let Some(index) = self.position(trigger.signature, trigger.user) else { return self.arm(trigger, now) };
         let armed = self.armed.get_mut(index)?;
         armed.class = trigger.class;
-        armed.interval = interval(trigger.class, armed.level, trigger.given, None)?.min(trigger.longest);
+        armed.interval = interval(trigger.class, armed.level, trigger.given, trigger.recovery)?.min(trigger.longest);
         armed.until = now.after(armed.interval);
         Some(armed)
     }

@@ -50,15 +50,19 @@ impl Registry {
         if self.is_frozen() {
             return effects;
         }
-        effects.push(
-            self.write(KeyRef::from(key), now, |slot, inner| self.mark_held(slot, inner, mark, (now, draw))),
-        );
+        effects.push(self.write(KeyRef::from(key), now, |slot, inner| self.mark_held(slot, inner, mark, (now, draw))));
         self.report_evictions(&mut effects);
         effects
     }
 
     /// The same for an entry whose lock is held.
-    pub(super) fn mark_held(&self, slot: &Slot, inner: &mut Inner, mark: &Mark, (now, draw): (Now, Draw<'_>)) -> Effect {
+    pub(super) fn mark_held(
+        &self,
+        slot: &Slot,
+        inner: &mut Inner,
+        mark: &Mark,
+        (now, draw): (Now, Draw<'_>),
+    ) -> Effect {
         inner.evidence.probing = Probing::default();
         if mark.to == Status::Ok {
             inner.evidence.forget_failures();

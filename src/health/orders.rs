@@ -29,8 +29,8 @@ pub enum Order {
         user: Option<Arc<str>>,
         /// What such failures are.
         classification: Classification,
-        /// How long from now, at most `cooldown.max`.
-        length: Duration,
+        /// How long from now, at most `cooldown.max`; `None` as long as failures of this class usually cool.
+        length: Option<Duration>,
     },
     /// Remove cooldowns; those that are named where a name is given, else all. Their levels stay behind.
     ClearCooldowns {
@@ -185,8 +185,8 @@ impl Registry {
                     signature,
                     user: user.as_ref(),
                     class: *classification,
-                    given: Some(*length),
-                    recovery: None,
+                    given: *length,
+                    recovery: inner.entry.as_ref().and_then(|entry| entry.recovery_ahead(now)),
                     longest,
                 };
                 let entry = inner.entry_mut(&slot.key, &*self.backing, now);
@@ -225,13 +225,7 @@ impl Registry {
         }
     }
 
-    fn decide(
-        &self,
-        slot: &Slot,
-        inner: &mut Inner,
-        decision: &Override,
-        now: Now,
-    ) -> Result<Effect, OrderRefused> {
+    fn decide(&self, slot: &Slot, inner: &mut Inner, decision: &Override, now: Now) -> Result<Effect, OrderRefused> {
         let standing = inner.entry.as_ref().is_some_and(|entry| entry.overridden.is_some());
         if !standing && self.overrides.len() >= OVERRIDES_MAX {
             return Err(OrderRefused::TooMany);

@@ -28,6 +28,7 @@ pub mod net;
 mod notify;
 mod observe;
 mod observe_http;
+mod probe;
 mod reading;
 mod service;
 mod shared;

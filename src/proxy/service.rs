@@ -13,7 +13,7 @@ use super::shared::{Parts, Shared};
 use super::visit::Visit;
 use super::{http_tool, mcp};
 use crate::config::BackendKind;
-use crate::health::Effect;
+use crate::health::{Diagnoser, Effect};
 use crate::telemetry::RequestKind;
 use crate::telemetry::events::IdentityHeaderDropped;
 
@@ -74,6 +74,15 @@ impl Proxy {
     /// Probes backends that are DOWN until the process ends.
     pub async fn probe_forever(self) {
         confirm::probe_forever(self.shared).await;
+    }
+
+    /// Whom to ask for diagnoses. The first one counts.
+    pub fn diagnose_with(&self, diagnoser: Arc<dyn Diagnoser>) {
+        let _ = self.shared.diagnoser.set(diagnoser);
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Acts on what somebody else's write did to health: counts and tells it, and lets clients know of changed lists.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::Uri;
@@ -17,7 +17,7 @@ use super::streams::Streams;
 use super::tasks::Tasks;
 use crate::clock::Clock;
 use crate::config::{self, BackendKind, Config};
-use crate::health::{Caller, Registry, ToolRef};
+use crate::health::{Caller, Diagnoser, Registry, ToolRef};
 use crate::rules::{self, Table};
 use crate::telemetry::{BackendMetrics, Telemetry};
 
@@ -172,6 +172,8 @@ pub(super) struct Shared {
     pub(super) streams: Arc<Streams>,
     pub(super) lists: LastGood,
     pub(super) notifier: Notifier,
+    /// Who is asked for diagnoses, once there is somebody.
+    pub(super) diagnoser: OnceLock<Arc<dyn Diagnoser>>,
 }
 
 impl fmt::Debug for Shared {
@@ -194,6 +196,7 @@ impl Shared {
             streams: Arc::default(),
             lists: LastGood::new(),
             notifier: Notifier::new(config.manifest.notify_interval),
+            diagnoser: OnceLock::new(),
             rules: arc_swap::ArcSwap::from_pointee(parts.rules),
             clock: parts.clock,
             registry: parts.registry,

@@ -27,7 +27,7 @@ use crate::health::{Backing, Document, Key};
 
 pub use report::{CommitError, OpenError, Opened, Report, ReportSink, Stats};
 
-use queue::{Change, Pushed};
+use queue::{Change, Place, Pushed};
 use writer::Shared;
 
 /// The random key, one per installation, that credential hashes are made with (DESIGN 5).
@@ -106,7 +106,8 @@ impl Store {
     /// When this attempt failed. Unless the queue was full or the store closed, the documents stay queued and are written
     /// as soon as the disk allows.
     pub async fn commit(&self, documents: Vec<Document>) -> Result<(), CommitError> {
-        let changes = documents.into_iter().map(|document| (document.key.clone(), Change::Put(Box::new(document))));
+        let place = |document: &Document| Place::Document(document.key.clone());
+        let changes = documents.into_iter().map(|document| (place(&document), Change::Put(Box::new(document))));
         Self::settled(self.shared.enqueue(changes.collect())?).await
     }
 
@@ -115,7 +116,18 @@ impl Store {
     /// # Errors
     /// As for [`Store::commit`].
     pub async fn delete(&self, key: &Key) -> Result<(), CommitError> {
-        Self::settled(self.shared.enqueue(vec![(key.clone(), Change::Delete)])?).await
+        Self::settled(self.shared.enqueue(vec![(Place::Document(key.clone()), Change::Delete)])?).await
+    }
+
+    /// Takes a record of another part of the program for write-behind, or with `None` its deletion; whether there was room.
+    /// [`Store::flush`] tells when it is on disk. A file of another version that knows no records leaves them alone.
+    pub fn keep(&self, name: &str, bytes: Option<Vec<u8>>) -> bool {
+        self.take(Place::Record(name.to_owned()), bytes.map_or(Change::Delete, Change::Keep))
+    }
+
+    /// The records on disk whose names begin so.
+    pub fn records(&self, prefix: &str) -> Vec<(String, Vec<u8>)> {
+        self.shared.records(prefix)
     }
 
     /// Answers once everything that was written before is on disk.
@@ -156,8 +168,8 @@ impl Store {
         self.shared.path()
     }
 
-    fn take(&self, key: Key, change: Change) -> bool {
-        let taken = self.shared.push(key, change) == Pushed::Taken;
+    fn take(&self, place: Place, change: Change) -> bool {
+        let taken = self.shared.push(place, change) == Pushed::Taken;
         if !taken {
             self.shared.report_dropped();
         }
@@ -171,11 +183,11 @@ impl Store {
 
 impl Backing for Store {
     fn write(&self, document: Document) -> bool {
-        self.take(document.key.clone(), Change::Put(Box::new(document)))
+        self.take(Place::Document(document.key.clone()), Change::Put(Box::new(document)))
     }
 
     fn delete(&self, key: &Key) -> bool {
-        self.take(key.clone(), Change::Delete)
+        self.take(Place::Document(key.clone()), Change::Delete)
     }
 
     fn read(&self, key: &Key) -> Option<Document> {

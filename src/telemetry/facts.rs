@@ -29,7 +29,9 @@ pub(super) fn of_effect(effect: &Effect) -> Option<(Kind, Map<String, Value>)> {
                 "nextSpawnAllowedAt": until, "level": level,
             }),
         ),
-        Effect::Cleared { key, cooldowns } => (Kind::Cooldown, key, json!({"change": "cleared", "cooldowns": cooldowns})),
+        Effect::Cleared { key, cooldowns } => {
+            (Kind::Cooldown, key, json!({"change": "cleared", "cooldowns": cooldowns}))
+        }
         Effect::Claimed(claim) => (
             Kind::Diagnosis,
             &claim.key,
@@ -39,9 +41,7 @@ pub(super) fn of_effect(effect: &Effect) -> Option<(Kind, Map<String, Value>)> {
         Effect::Widened { key, signature, users } => {
             (Kind::Transition, key, json!({"change": "widened", "signature": signature, "users": users}))
         }
-        Effect::Overridden { key, decision } => {
-            (Kind::Override, key, json!({"change": "set", "override": decision}))
-        }
+        Effect::Overridden { key, decision } => (Kind::Override, key, json!({"change": "set", "override": decision})),
         Effect::OverrideEnded { key, decision } => {
             (Kind::Override, key, json!({"change": "ended", "override": decision}))
         }

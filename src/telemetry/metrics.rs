@@ -71,6 +71,7 @@ pub struct Metrics {
     // Ourselves.
     pub(super) internal_errors: Counters<labels::Place>,
     pub(super) label_overflows: Counters<labels::Label>,
+    pub(super) admin_writes: Counters<labels::OneResult>,
     pub(super) config_reloads: Counters<labels::OneResult>,
     pub(super) config_reload_successful: Gauge,
     pub(super) config_reload_success_time: Gauge<f64, AtomicU64>,
@@ -126,6 +127,7 @@ impl Metrics {
             internal_errors: r.counters("internal_errors", "Faults of toolvane itself; traffic passed"),
             label_overflows: r
                 .counters("label_overflows", "Names that got the label other because a bound was reached"),
+            admin_writes: r.counters("admin_writes", "Writes through the admin surface, done and refused"),
             config_reloads: r.counters("config_reloads", "Reloads of configuration and rules"),
             config_reload_successful: r.gauge("config_last_reload_successful", "Whether the last reload succeeded"),
             config_reload_success_time: r

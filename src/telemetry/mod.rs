@@ -80,7 +80,14 @@ impl Telemetry {
         let sample = Arc::new(SampleCollector::default());
         ours.register_collector(Box::new(Arc::clone(&sample)));
         registry.register_collector(Box::new(process::ProcessCollector));
-        Telemetry { metrics, registry, sample, bus: Bus::default(), tools: Mutex::default(), tools_max: settings.tools_max }
+        Telemetry {
+            metrics,
+            registry,
+            sample,
+            bus: Bus::default(),
+            tools: Mutex::default(),
+            tools_max: settings.tools_max,
+        }
     }
 
     /// Tells the operator that something happened: the log line and the metric.

@@ -10,7 +10,7 @@ mod store;
 
 pub use call::{CallEnded, ConnectFailed, IdentityHeaderDropped, LimitRejected, ShortCircuited};
 pub use health::{Cause, CooldownStarted, DiagnosisClaim, Evicted, Probed, StatusChanged, TrialChanged};
-pub use life::{Draining, InternalError, Reloaded, Started, Stopped};
+pub use life::{Audited, Draining, InternalError, Reloaded, Started, Stopped};
 pub use manifest::{ListHandled, ListNotified};
 pub use store::{StoreOpened, StoreReported};
 

@@ -1,0 +1,202 @@
+//! Asking a running toolvane over its admin surface: by address, or by the path of its unix socket.
+
+use std::fmt;
+use std::future::Future;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::{Args, ValueEnum};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::{TcpStream, UnixStream};
+
+use super::{BAD, UNAVAILABLE};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The largest answer, in bytes.
+const ANSWER_MAX: usize = 64 << 20;
+
+/// Where a running toolvane is reached, and how its answers are shown.
+#[derive(Clone, Debug, Args)]
+pub struct Access {
+    /// The admin listener: an address, or `unix:` and the path of its socket.
+    #[arg(long, env = "TOOLVANE_ADMIN", default_value = "127.0.0.1:9090", value_name = "ADDRESS", global = true)]
+    pub admin: String,
+    /// The token, where one is needed.
+    #[arg(long, env = "TOOLVANE_ADMIN_TOKEN", hide_env_values = true, value_name = "TOKEN", global = true)]
+    pub token: Option<String>,
+    /// The form of data on standard output.
+    #[arg(short, long, value_enum, default_value = "table", global = true)]
+    pub output: Form,
+}
+
+/// A form of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// Why there is no good answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// Nobody is there.
+    #[error("nobody answers on {admin}: {why}; is toolvane running, and is `--admin` right?")]
+    Unreachable {
+        /// Where it was tried.
+        admin: String,
+        /// The reason.
+        why: String,
+    },
+    /// Somebody is there and says no.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+/// A refusal, as the admin surface words it.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The problem document, or null.
+    pub problem: Value,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |name: &str| self.problem.get(name).and_then(Value::as_str);
+        let title = text("title").unwrap_or("refused");
+        write!(f, "{title} ({})", self.status)?;
+        match text("detail") {
+            Some(detail) => write!(f, ": {detail}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl AskError {
+    /// The exit code that goes with it.
+    pub fn code(&self) -> u8 {
+        match self {
+            AskError::Unreachable { .. } => UNAVAILABLE,
+            AskError::Refused(_) => BAD,
+        }
+    }
+}
+
+impl Access {
+    /// One request and its JSON answer; null where it has none.
+    pub(super) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, AskError> {
+        let answered = tokio::time::timeout(PATIENCE, async {
+            let response = self.open(method, path, body).await?;
+            let status = response.status();
+            let collected = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+            let bytes = collected.map_err(|error| self.unreachable(error.to_string()))?.to_bytes();
+            let value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+            if status.is_success() {
+                return Ok(value);
+            }
+            Err(AskError::Refused(Refusal { status: status.as_u16(), problem: value }))
+        });
+        answered.await.unwrap_or_else(|_| Err(self.unreachable(format!("no answer within {PATIENCE:?}"))))
+    }
+
+    /// One request, and its answer as it comes.
+    pub(super) async fn open(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Response<Incoming>, AskError> {
+        let mut request = Request::builder().method(method).uri(path).header(ACCEPT, "application/json");
+        let host = if self.admin.starts_with("unix:") { "localhost" } else { self.admin.as_str() };
+        request = request.header(HOST, host);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let bytes = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let request = request.body(Full::new(bytes)).map_err(|error| self.unreachable(error.to_string()))?;
+        match self.admin.strip_prefix("unix:") {
+            Some(path) => self.send(UnixStream::connect(path), request).await,
+            None => self.send(TcpStream::connect(&self.admin), request).await,
+        }
+    }
+
+    async fn send<S>(
+        &self,
+        connecting: impl Future<Output = io::Result<S>>,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, AskError>
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+    {
+        let stream = connecting.await.map_err(|error| self.unreachable(error.to_string()))?;
+        let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = shaken.map_err(|error| self.unreachable(error.to_string()))?;
+        tokio::spawn(connection);
+        sender.send_request(request).await.map_err(|error| self.unreachable(error.to_string()))
+    }
+
+    fn unreachable(&self, why: String) -> AskError {
+        AskError::Unreachable { admin: self.admin.clone(), why }
+    }
+}
+
+/// Runs a command that asks; words go to `words`.
+pub(super) fn run(words: &mut impl Write, work: impl Future<Output = Result<u8, AskError>>) -> u8 {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = writeln!(words, "error: cannot start the runtime: {error}");
+            return BAD;
+        }
+    };
+    match runtime.block_on(work) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(words, "error: {error}");
+            error.code()
+        }
+    }
+}
+
+/// A text as one part of a path or a query.
+pub(super) fn escaped(text: &str) -> String {
+    crate::config::percent_encoded(text)
+}
+
+/// Columns that stand under each other.
+pub(super) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_under_each_other() {
+        let rows = [["TOOL", "STATUS"], ["search_everything", "OK"], ["é", "DOWN"]];
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
+        assert_eq!(table(&rows), "TOOL               STATUS\nsearch_everything  OK\né                  DOWN\n");
+    }
+}
