@@ -68,7 +68,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
 
 fn operation_id(route: &Route) -> String {
     let words = route.path.split(['/', '.']).filter(|part| !part.is_empty() && !part.starts_with('{') && *part != "v1");
-    let by = if route.path.ends_with('}') { "One" } else { "" };
+    let by = if route.path.contains("{id}") || route.path.ends_with('}') { "One" } else { "" };
     let name: String = words.map(capital).collect();
     format!("{}{name}{by}", route.method.to_ascii_lowercase())
 }

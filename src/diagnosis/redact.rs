@@ -12,7 +12,7 @@ const GONE: &str = "[redacted]";
 
 /// In this order: a named secret loses its value, whatever that looks like.
 const PATTERNS: [&str; 6] = [
-    r#"(?i)\b(?P<keep>(?:proxy-)?authorization["']?\s*[:=]\s*["']?)[^"'\r\n,}]+"#,
+    r#"(?i)\b(?P<keep>(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:[a-z]+ )?)[^\s"',;}]+"#,
     r"(?i)\b(?P<keep>(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}",
     r#"(?i)(?P<keep>["']?[\w-]*(?:password|passwd|secret|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|cookie|session[_-]?id|signature)["']?\s*[:=]\s*["']?)[^\s"'&,;}]+"#,
     r"(?P<keep>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s:@]+:[^/\s@]+@",

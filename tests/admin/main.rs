@@ -8,6 +8,7 @@
     reason = "the lint knows test functions, not their helpers"
 )]
 
+mod diagnosis;
 mod door;
 mod events;
 mod kill;
