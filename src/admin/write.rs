@@ -25,8 +25,9 @@ use crate::config::Role;
 use crate::health::{Document, Key, Mark, OVERRIDE_MAX, Order, OrderRefused, Origin, Override, Status, Written};
 use crate::rules::Classification;
 
-type Place = Path<(String, String, String)>;
 type Given = Query<BTreeMap<String, String>>;
+/// What says which document is meant, and which version of it.
+type Addressed = (Path<(String, String, String)>, Given, HeaderMap);
 
 /// The furthest that an estimate may lie ahead (DESIGN 8).
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -44,39 +45,31 @@ pub(super) struct Write<'a> {
 pub(super) async fn unavailable(
     State(admin): Shared,
     Extension(who): Who,
-    Path(at): Place,
-    Query(given): Given,
-    headers: HeaderMap,
+    at: Addressed,
     Json(said): Json<Statement>,
 ) -> Response {
-    state(&admin, &who, (at, given, headers), (Status::Down, said)).await
+    state(&admin, &who, at, (Status::Down, said)).await
 }
 
 /// `POST …/degraded`.
 pub(super) async fn degraded(
     State(admin): Shared,
     Extension(who): Who,
-    Path(at): Place,
-    Query(given): Given,
-    headers: HeaderMap,
+    at: Addressed,
     Json(said): Json<Statement>,
 ) -> Response {
-    state(&admin, &who, (at, given, headers), (Status::Degraded, said)).await
+    state(&admin, &who, at, (Status::Degraded, said)).await
 }
 
 /// `POST …/available`.
 pub(super) async fn available(
     State(admin): Shared,
     Extension(who): Who,
-    Path(at): Place,
-    Query(given): Given,
-    headers: HeaderMap,
+    at: Addressed,
     Json(said): Json<Statement>,
 ) -> Response {
-    state(&admin, &who, (at, given, headers), (Status::Ok, said)).await
+    state(&admin, &who, at, (Status::Ok, said)).await
 }
-
-type Addressed = ((String, String, String), BTreeMap<String, String>, HeaderMap);
 
 async fn state(admin: &Admin, who: &Principal, at: Addressed, (to, said): (Status, Statement)) -> Response {
     let prepared = addressed(admin, who, at).and_then(|(key, expected)| {
@@ -87,7 +80,11 @@ async fn state(admin: &Admin, who: &Principal, at: Addressed, (to, said): (Statu
     finish(prepared).await
 }
 
-fn addressed(admin: &Admin, who: &Principal, (path, given, headers): Addressed) -> Result<(Key, Option<u64>), Refusal> {
+fn addressed(
+    admin: &Admin,
+    who: &Principal,
+    (Path(path), Query(given), headers): Addressed,
+) -> Result<(Key, Option<u64>), Refusal> {
     let named = Named::read(path, given)?;
     named.within_reach_of(who)?;
     Ok((named.key(admin)?, target::expected(&headers)?))
@@ -154,12 +151,10 @@ fn fits(to: Status, classification: Classification) -> Result<(), Refusal> {
 pub(super) async fn cooldowns(
     State(admin): Shared,
     Extension(who): Who,
-    Path(at): Place,
-    Query(given): Given,
-    headers: HeaderMap,
+    at: Addressed,
     Json(said): Json<Cooldown>,
 ) -> Response {
-    let prepared = addressed(&admin, &who, (at, given, headers)).and_then(|(key, expected)| {
+    let prepared = addressed(&admin, &who, at).and_then(|(key, expected)| {
         let now = admin.clock.now();
         let longest = admin.registry.cooldown_max();
         let length = body::ends(
@@ -184,12 +179,10 @@ pub(super) async fn cooldowns(
 pub(super) async fn clear(
     State(admin): Shared,
     Extension(who): Who,
-    Path(at): Place,
-    Query(given): Given,
-    headers: HeaderMap,
+    at: Addressed,
     Json(said): Json<Clear>,
 ) -> Response {
-    let prepared = addressed(&admin, &who, (at, given, headers)).and_then(|(key, expected)| {
+    let prepared = addressed(&admin, &who, at).and_then(|(key, expected)| {
         let reason = body::reason(said.reason.as_deref())?;
         let order = if said.cooldowns_only || said.error_signature.is_some() || said.user_id.is_some() {
             Order::ClearCooldowns {
@@ -244,14 +237,8 @@ pub(super) async fn undecide(State(admin): Shared, Query(given): Given, headers:
 }
 
 /// `DELETE /v1/health/{scope}/{scopeId}/{tool}`.
-pub(super) async fn delete(
-    State(admin): Shared,
-    Extension(who): Who,
-    Path(at): Place,
-    Query(given): Given,
-    headers: HeaderMap,
-) -> Response {
-    let (key, expected) = match addressed(&admin, &who, (at, given, headers)) {
+pub(super) async fn delete(State(admin): Shared, Extension(who): Who, at: Addressed) -> Response {
+    let (key, expected) = match addressed(&admin, &who, at) {
         Ok(addressed) => addressed,
         Err(refusal) => return *refusal,
     };
