@@ -1,7 +1,7 @@
 # toolvane: `make run` shows it at work, `make test` is what must pass before anything is merged.
 #
 # Variables: E2E=0 leaves out the end-to-end tests (and says so); LISTEN, ADMIN and DEMO are the addresses of `make run`;
-# PYTEST holds more options for the end-to-end tests, such as PYTEST="-k python-1".
+# PYTEST holds more options for the end-to-end tests, such as PYTEST="-k python-1", and CHECKS those for check-deploy.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -12,12 +12,13 @@ LISTEN ?= 127.0.0.1:8080
 ADMIN ?= 127.0.0.1:9090
 DEMO ?= 127.0.0.1:9000
 PYTEST ?=
+CHECKS ?=
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 
-.PHONY: help build run lint unit e2e test verify bench clean
+.PHONY: help build run lint unit e2e check-deploy docs test verify verify-deploy dist bench clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
 
 build: ## Build toolvane and the demo server
 	cargo build --bin toolvane --example demo_server
@@ -46,13 +47,30 @@ else
 	python3 tests/e2e/run.py $(PYTEST)
 endif
 
-test: lint unit e2e ## All that must pass before a merge; under 30 minutes on two cores
+check-deploy: ## What operators get: alerts, dashboards, manifests, documents, the life of a pod; under a minute
+	cargo build --bin toolvane --example demo_server
+	python3 tests/deploy/run.py $(CHECKS)
+
+docs: ## Write docs/reference and the dashboards anew
+	cargo build --bin toolvane
+	python3 docs/generate.py
+	python3 dashboards/generate.py
+
+test: lint unit e2e check-deploy ## All that must pass before a merge; under 30 minutes on two cores
 
 verify: test ## What is long: 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble
 	PROPTEST_CASES=10000 CARGO_PROFILE_RELEASE_LTO=off cargo test --release --features verify --no-fail-fast
 	CARGO_PROFILE_RELEASE_LTO=off cargo run --release --example simulate
 	cargo build --release --bin toolvane
 	python3 tests/e2e/run.py --toolvane=../../target/release/toolvane --long $(PYTEST)
+
+verify-deploy: ## The same with real helm, kubectl, Prometheus, buildah and the schemas of Kubernetes (installs them into .cache/)
+	cargo build --bin toolvane --example demo_server
+	PROFILE=dev deploy/dist.sh rootfs target/dist/out
+	python3 tests/deploy/run.py --verify $(CHECKS)
+
+dist: ## Static binary, completions, man page, bill of materials and checksums in target/dist
+	deploy/dist.sh all
 
 bench: ## Benchmarks
 	cargo bench

@@ -233,6 +233,9 @@ async fn what_is_observed_only_is_judged_and_shown_but_passes() {
     proxy.fail_until_down("broken").await;
     assert_eq!(proxy.call("broken", &[]).await.mark(), "");
     assert_eq!(backend.calls(), 6);
+    let would = "toolvane_would_short_circuit_total{backend=\"demo\",tool=\"other\",reason=\"down\"} 1";
+    let metrics = proxy.admin("/metrics").await;
+    assert!(metrics.contains(would) && !metrics.contains("toolvane_short_circuits_total{"), "{metrics}");
 }
 
 #[tokio::test]
@@ -381,6 +384,22 @@ async fn a_tool_list_that_breaks_off_is_answered_without_ending_the_session() {
     let answer = proxy.post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"}), &[]).await;
     assert_eq!((answer.status, answer.json()["id"].clone()), (StatusCode::OK, json!(9)));
     assert_eq!(answer.json()["error"]["code"], -32603);
+}
+
+#[tokio::test]
+async fn broken_framing_of_an_answer_is_never_put_down_to_the_callers_arguments() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 65_536]).await.unwrap();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        stream.write_all(format!("{head}5\r\n: one\nzz\r\n").as_bytes()).await.unwrap();
+    });
+    let proxy = Proxy::before(address, "").await;
+    let answer = proxy.call("a", &[]).await;
+    assert!(answer.body.contains("a gave no valid answer"), "{}", answer.body);
+    assert!(!answer.body.contains("USER_INPUT"), "{}", answer.body);
 }
 
 #[tokio::test]

@@ -77,18 +77,6 @@ async fn a_body_that_the_backend_refuses_is_never_asked_for() {
 }
 
 #[tokio::test]
-async fn interim_answers_do_not_end_the_exchange() {
-    let (_proxy, backend, mut client) = stage(Setup::default()).await;
-    client.send(GET).await;
-    let mut upstream = backend.accept().await;
-    upstream.read_head().await;
-    upstream.send("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n").await;
-    upstream.send("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
-    assert_eq!(client.read_head().await, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
-    assert_eq!(client.read_n(2).await, b"ok");
-}
-
-#[tokio::test]
 async fn an_early_answer_passes_while_the_body_is_still_being_sent() {
     let (_proxy, backend, mut client) = stage(Setup::default()).await;
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello").await;
@@ -247,7 +235,6 @@ async fn a_request_that_may_have_been_processed_is_never_sent_again() {
 
 #[tokio::test]
 async fn faults_of_the_backend_are_told_apart() {
-    let long = format!("HTTP/1.1 200 OK\r\nX-A: {}\r\n\r\n", "a".repeat(300_000));
     let cases = [
         ("", "sent=true reset"),
         ("HTTP/1.1 200 OK\r\nX-A", "sent=true reset"),
@@ -256,7 +243,6 @@ async fn faults_of_the_backend_are_told_apart() {
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "sent=true protocol"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "sent=true protocol"),
         ("HTTP/1.1 200 OK\r\nX-A: 1\r\n folded\r\n\r\n", "sent=true protocol"),
-        (&long, "sent=true protocol"),
     ];
     for (answer, expected) in cases {
         let (_proxy, backend, mut client) = stage(Setup::default()).await;
@@ -352,6 +338,17 @@ async fn a_dispatcher_that_goes_away_takes_its_upstream_request_with_it() {
 }
 
 #[tokio::test]
+async fn a_dispatcher_that_closes_its_sending_side_has_gone_away() {
+    // Given up and half closed look the same, and what is given up must end at the backend at once.
+    let (_proxy, backend, mut client) = stage(Setup::default()).await;
+    client.send(GET).await;
+    client.finish().await;
+    let mut upstream = backend.accept().await;
+    upstream.read_rest().await;
+    assert_eq!(client.read_rest().await, "");
+}
+
+#[tokio::test]
 async fn a_dispatcher_that_breaks_off_its_body_takes_its_upstream_request_with_it() {
     let (_proxy, backend, mut client) = stage(Setup::default()).await;
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello").await;
@@ -397,6 +394,31 @@ async fn a_head_beyond_the_limits_is_refused_with_words() {
         assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
         assert!(answer.contains("8192 bytes (limits.head) in 20 fields (limits.headers)"), "{answer}");
         assert!(!backend.has_pending().await);
+    }
+}
+
+#[tokio::test]
+async fn the_head_of_an_answer_is_bounded_too_and_whoever_waits_for_it_is_told_how() {
+    for (head, passes) in [
+        (format!("X-A: {}\r\n", "a".repeat(64 * 1024 - 100)), true),
+        (format!("X-A: {}\r\n", "a".repeat(64 * 1024)), false),
+        (format!("X-A: {}\r\n", "a".repeat(1_000_000)), false),
+        ("X-A: 1\r\n".repeat(100), true),
+        ("X-A: 1\r\n".repeat(101), false),
+    ] {
+        let (_proxy, backend, mut client) = stage(Setup::default()).await;
+        client.send(GET).await;
+        let mut upstream = backend.accept().await;
+        upstream.read_head().await;
+        upstream.try_send(format!("HTTP/1.1 204 No Content\r\n{head}\r\n")).await;
+        let answer = client.read_head().await;
+        if passes {
+            assert!(answer.starts_with("HTTP/1.1 204 ") && answer.contains(&head), "{} bytes", head.len());
+        } else {
+            assert!(answer.starts_with("HTTP/1.1 502 "), "{} bytes: {answer:.200}", head.len());
+            let words = client.read_until("(limits.headers)").await;
+            assert!(words.contains("Proxy(Limit) sent=true") && words.contains("65536 bytes (limits.head)"), "{words}");
+        }
     }
 }
 
@@ -489,6 +511,19 @@ async fn what_outlives_the_drain_timeout_is_cut_off() {
     assert_eq!(upstream.read_rest().await, "");
     assert_eq!(ws.read_rest().await, "");
     assert_eq!(upstream_ws.read_rest().await, "");
+}
+
+#[tokio::test]
+async fn a_drain_timeout_that_is_shortened_counts_from_then_on() {
+    let (proxy, backend, mut client) = stage(Setup::default()).await;
+    client.send(GET).await;
+    let mut upstream = backend.accept().await;
+    upstream.read_head().await;
+    proxy.drain.stop(Duration::from_secs(3600));
+    proxy.drain.stop(Duration::ZERO);
+    proxy.drain.stop(Duration::from_secs(3600));
+    within("the end of serving", proxy.served).await.unwrap();
+    assert_eq!(client.read_rest().await, "");
 }
 
 #[tokio::test]

@@ -231,3 +231,159 @@ async fn a_body_with_broken_framing_is_never_completed_towards_the_backend() {
         assert!(!passed.contains("0\r\n\r\n"), "{broken:?} reached the backend as {passed:?}");
     }
 }
+
+#[tokio::test]
+async fn a_connection_that_sent_a_length_beside_chunks_is_closed_after_the_answer() {
+    const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    for both in [
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
+    ] {
+        for is_first in [true, false] {
+            let (_proxy, backend, mut client) = stage(Setup::default()).await;
+            if !is_first {
+                client.send(CHUNKED).await;
+            }
+            let mut upstream = if is_first { None } else { Some(backend.accept().await) };
+            if let Some(upstream) = &mut upstream {
+                upstream.read_until("0\r\n\r\n").await;
+                upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+                assert_eq!(client.read_head().await, "HTTP/1.1 204 No Content\r\n\r\n");
+            }
+            // What follows would be the smuggled request: it is never read.
+            client.send(format!("{both}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+            let mut upstream = match upstream {
+                Some(upstream) => upstream,
+                None => backend.accept().await,
+            };
+            let head = upstream.read_until("0\r\n\r\n").await.to_lowercase();
+            assert!(head.starts_with("post / ") && !head.contains("content-length"), "{head}");
+            upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+            let answers = client.read_rest().await.to_lowercase();
+            assert_eq!(answers, "http/1.1 204 no content\r\nconnection: close\r\n\r\n");
+        }
+    }
+    // Chunks alone are no reason.
+    let (_proxy, backend, mut client) = stage(Setup::default()).await;
+    client.send(CHUNKED).await;
+    let mut upstream = backend.accept().await;
+    for _ in 0..2 {
+        upstream.read_until("0\r\n\r\n").await;
+        upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+        assert_eq!(client.read_head().await, "HTTP/1.1 204 No Content\r\n\r\n");
+        client.send(CHUNKED).await;
+    }
+}
+
+const HINT: &str = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nKeep-Alive: 5\r\nConnection: x-own\r\nX-Own: 1\r\n\r\n";
+const HINT_PASSED: &str = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n";
+const PROCESSING: &str = "HTTP/1.1 102 Processing\r\n\r\n";
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+#[tokio::test]
+async fn interim_answers_pass_at_once_and_before_the_final_one() {
+    let (_proxy, backend, mut client) = stage(Setup::default()).await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let mut upstream = backend.accept().await;
+    upstream.read_head().await;
+    upstream.send(HINT).await;
+    assert_eq!(client.read_head().await, HINT_PASSED);
+    for _ in 0..5 {
+        upstream.send(PROCESSING).await;
+        assert_eq!(client.read_head().await, PROCESSING);
+    }
+    // All at once, they keep their order.
+    upstream.send([PROCESSING, HINT, PROCESSING, OK].concat()).await;
+    for head in [PROCESSING, HINT_PASSED, PROCESSING, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"] {
+        assert_eq!(client.read_head().await, head);
+    }
+    assert_eq!(client.read_n(2).await, b"ok");
+}
+
+#[tokio::test]
+async fn interim_answers_of_pipelined_requests_stand_before_their_own_final_answers() {
+    let (_proxy, backend, mut client) = stage(Setup::default()).await;
+    client
+        .send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await;
+    let mut upstream = backend.accept().await;
+    let large = "x".repeat(3_000_000);
+    for _ in 0..3 {
+        upstream.read_head().await;
+        let length = large.len();
+        upstream.send(format!("{HINT}{PROCESSING}HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n")).await;
+        // The client reads nothing of it before all is sent, but for what the sockets' buffers do not hold.
+        let (_, ()) = tokio::join!(upstream.send(&large), async {
+            assert_eq!(client.read_head().await, HINT_PASSED);
+            assert_eq!(client.read_head().await, PROCESSING);
+            assert!(client.read_head().await.starts_with("HTTP/1.1 200 OK\r\n"));
+            assert_eq!(client.read_n(length).await, large.as_bytes());
+        });
+    }
+}
+
+#[tokio::test]
+async fn an_interim_answer_passes_while_the_requests_body_is_still_being_sent() {
+    let (_proxy, backend, mut client) = stage(Setup::default()).await;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello").await;
+    let mut upstream = backend.accept().await;
+    upstream.read_head().await;
+    assert_eq!(upstream.read_n(5).await, b"hello");
+    upstream.send(HINT).await;
+    assert_eq!(client.read_head().await, HINT_PASSED);
+    client.send("world").await;
+    assert_eq!(upstream.read_n(5).await, b"world");
+    upstream.send(OK).await;
+    assert_eq!(client.read_head().await, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
+}
+
+#[tokio::test]
+async fn a_continue_is_given_once_to_whoever_expects_it_and_a_switch_of_protocols_follows_hints() {
+    let (_proxy, backend, mut client) = stage(Setup::default()).await;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n").await;
+    let mut upstream = backend.accept().await;
+    upstream.read_head().await;
+    upstream.send([HINT, "HTTP/1.1 100 Continue\r\n\r\n"].concat()).await;
+    let first = [client.read_head().await, client.read_head().await];
+    assert!(first.iter().any(|head| head == HINT_PASSED), "{first:?}");
+    assert!(first.iter().any(|head| head == "HTTP/1.1 100 Continue\r\n\r\n"), "{first:?}");
+    client.send("hello").await;
+    upstream.read_n(5).await;
+    upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+    assert_eq!(client.read_head().await, "HTTP/1.1 204 No Content\r\n\r\n");
+
+    client.send("GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n").await;
+    upstream.read_head().await;
+    upstream
+        .send(
+            [HINT, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nraw"].concat(),
+        )
+        .await;
+    assert_eq!(client.read_head().await, HINT_PASSED);
+    assert!(client.read_head().await.starts_with("HTTP/1.1 101 "));
+    assert_eq!(client.read_n(3).await, b"raw");
+}
+
+#[tokio::test]
+async fn an_http_1_0_dispatcher_gets_no_interim_answers() {
+    let (_proxy, backend, mut client) = stage(Setup::default()).await;
+    client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n").await;
+    let mut upstream = backend.accept().await;
+    upstream.read_head().await;
+    upstream.send([HINT, OK].concat()).await;
+    let answer = client.read_rest().await;
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n") && answer.ends_with("ok"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_flood_of_interim_answers_that_nobody_reads_is_bounded_and_the_final_one_still_comes() {
+    let (_proxy, backend, mut client) = stage(Setup::default()).await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let mut upstream = backend.accept().await;
+    upstream.read_head().await;
+    upstream.send(PROCESSING.repeat(40_000)).await;
+    upstream.send(OK).await;
+    let seen = client.read_until("\r\n\r\nok").await;
+    let seen = seen.replace(PROCESSING, "");
+    assert_eq!(seen, OK);
+}

@@ -2,6 +2,7 @@
 
 mod diagnosis;
 mod rules;
+pub mod service_manager;
 mod start;
 
 pub use rules::compile;

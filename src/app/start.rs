@@ -15,7 +15,7 @@ use crate::admin::{self, Admin};
 use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
 use crate::health::{Backing, MemoryOnly, Registry};
-use crate::proxy::net::{self, Drain, Limits};
+use crate::proxy::net::{self, Drain, DrainSignal, Limits};
 use crate::proxy::{Parts, Proxy, RuleSet};
 use crate::store::{self, InstallKey, OpenError, Store};
 use crate::telemetry::events::{Draining, Reloaded, Started, Stopped, StoreOpened, StoreReported};
@@ -90,7 +90,6 @@ pub struct Running {
     /// Where the admin surface answers.
     pub admin: SocketAddr,
     leave: Leaving,
-    drain_timeout: Duration,
     store: Option<Arc<Store>>,
     serving: tokio::task::JoinHandle<()>,
 }
@@ -102,11 +101,7 @@ impl App {
     /// What stands in the way, and what to do about it.
     pub async fn start(self) -> Result<Running, StartError> {
         let config = self.config;
-        let telemetry = Arc::new(Telemetry::new(&telemetry::Settings {
-            version: VERSION.to_owned(),
-            revision: option_env!("TOOLVANE_REVISION").unwrap_or("unknown").to_owned(),
-            tools_max: config.metrics_tools_max,
-        }));
+        let telemetry = Arc::new(telemetry(&config));
         let now = self.clock.now();
         telemetry.emit(Reloaded { result: Ok(&self.config_hash), at: now.wall });
         let tokens = Tokens::read(&config.access, &config.environment).map_err(StartError::Token)?;
@@ -125,25 +120,20 @@ impl App {
             .map_err(StartError::Diagnosis)?;
         let (drain, signal) = Drain::new();
         let listeners = bind(&config).await?;
-        let admin_bound = admin::Bound::bind(config.admin).await.map_err(|why| StartError::Listen {
-            address: config.admin,
-            key: "admin.listen",
-            why,
-        })?;
-        let admin_bound = match &config.access.socket {
-            None => admin_bound,
-            Some(path) => {
-                admin_bound.with_socket(path).await.map_err(|why| StartError::Socket { path: path.clone(), why })?
-            }
+        let admin_bound = bind_admin(&config).await?;
+        let leave = Leaving {
+            registry: Arc::clone(&registry),
+            telemetry: Arc::clone(&telemetry),
+            proxy: proxy.clone(),
+            drain,
+            announce: config.drain_announce,
+            timeout: config.drain_timeout,
         };
-        let leave =
-            Leaving { registry: Arc::clone(&registry), telemetry: Arc::clone(&telemetry), proxy: proxy.clone(), drain };
         let leaving = leave.clone();
-        let drain_timeout = config.drain_timeout;
         let admin = Arc::new(Admin {
-            leave: Arc::new(move || leaving.leave(drain_timeout)),
+            leave: Arc::new(move || leaving.in_order()),
             config: Arc::clone(&config),
-            config_hash: self.config_hash.clone(),
+            config_hash: self.config_hash,
             access: config.access.clone(),
             tokens,
             diagnosis,
@@ -159,9 +149,7 @@ impl App {
         });
         let listen: Vec<SocketAddr> = listeners.iter().map(net::Bound::address).collect();
         let admin_address = admin_bound.address();
-        let served = proxy.clone();
-        let service = move |request, conn| served.clone().handle(request, conn);
-        let serving = tokio::spawn(net::serve(listeners, service, limits(&config), signal));
+        let serving = tokio::spawn(serve(listeners, proxy.clone(), limits(&config), signal));
         tokio::spawn(proxy.clone().probe_forever());
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
@@ -171,19 +159,20 @@ impl App {
             admin: &admin_address.to_string(),
             backends: config.backends.len(),
         });
-        Ok(Running { listen, admin: admin_address, leave, drain_timeout, store, serving })
+        Ok(Running { listen, admin: admin_address, leave, store, serving })
     }
 }
 
 impl Running {
-    /// Leaves in order: nothing is learned any more, what is in flight is finished until the drain timeout.
+    /// Leaves in order: nothing is learned any more, new calls are taken for as long as it takes callers to hear of it, and
+    /// what is in flight is finished until the drain timeout.
     pub fn drain(&self) {
-        self.leave.leave(self.drain_timeout);
+        self.leave.in_order();
     }
 
     /// Leaves at once: what is in flight is cut off.
     pub fn stop(&self) {
-        self.leave.leave(Duration::ZERO);
+        self.leave.at_once();
     }
 
     /// Waits until nothing is served any more, then closes the state file.
@@ -193,26 +182,58 @@ impl Running {
             // The store reports by itself what it could not write.
             let _ = store.close().await;
         }
-        let cut_off = u64::try_from(self.leave.proxy.in_flight()).unwrap_or(u64::MAX);
-        self.leave.telemetry.emit(Stopped { cut_off });
+        self.leave.telemetry.emit(Stopped { cut_off: self.leave.proxy.cut_off() });
     }
 }
 
-/// What it takes to leave in order.
+/// What it takes to leave.
 #[derive(Clone, Debug)]
 struct Leaving {
     registry: Arc<Registry>,
     telemetry: Arc<Telemetry>,
     proxy: Proxy,
     drain: Drain,
+    announce: Duration,
+    timeout: Duration,
 }
 
 impl Leaving {
-    fn leave(&self, timeout: Duration) {
+    fn in_order(&self) {
+        self.freeze();
+        self.drain.announce();
+        let announce = self.announce.min(self.timeout);
+        let rest = self.timeout.saturating_sub(announce);
+        if announce.is_zero() {
+            self.drain.stop(rest);
+            return;
+        }
+        let drain = self.drain.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(announce).await;
+            drain.stop(rest);
+        });
+    }
+
+    fn at_once(&self) {
+        self.freeze();
+        self.drain.stop(Duration::ZERO);
+    }
+
+    fn freeze(&self) {
         self.registry.freeze();
         self.telemetry.emit(Draining { in_flight: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
-        self.drain.stop(timeout);
     }
+}
+
+/// Serves until the end; what outlives the drain timeout is given up, and told so.
+async fn serve(listeners: Vec<net::Bound>, proxy: Proxy, limits: Limits, signal: DrainSignal) {
+    let (over, cut) = (signal.clone(), proxy.clone());
+    tokio::spawn(async move {
+        over.over().await;
+        cut.cut();
+    });
+    let service = move |request, conn| proxy.clone().handle(request, conn);
+    net::serve(listeners, service, limits, signal).await;
 }
 
 /// The registry, with everything that the store remembers.
@@ -244,6 +265,24 @@ fn open_store(
     telemetry.emit(StoreOpened { path, opened: &opened, documents: store.load_all().len() });
     let key = store.install_key();
     Ok((Some(Arc::new(store)), key))
+}
+
+fn telemetry(config: &Config) -> Telemetry {
+    Telemetry::new(&telemetry::Settings {
+        version: VERSION.to_owned(),
+        revision: option_env!("TOOLVANE_REVISION").unwrap_or("unknown").to_owned(),
+        tools_max: config.metrics_tools_max,
+    })
+}
+
+async fn bind_admin(config: &Config) -> Result<admin::Bound, StartError> {
+    let address = config.admin;
+    let bound = admin::Bound::bind(address).await;
+    let bound = bound.map_err(|why| StartError::Listen { address, key: "admin.listen", why })?;
+    match &config.access.socket {
+        None => Ok(bound),
+        Some(path) => bound.with_socket(path).await.map_err(|why| StartError::Socket { path: path.clone(), why }),
+    }
 }
 
 async fn bind(config: &Config) -> Result<Vec<net::Bound>, StartError> {

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::Run;
 use super::{BAD, CONFIG, FINE};
-use crate::app::{self, App, Running, StartError};
+use crate::app::{self, App, Running, StartError, service_manager};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Arguments, Config, Environment, LogFormat, LogLevel};
 use crate::telemetry::logs;
@@ -118,11 +118,14 @@ async fn serve(app: App, words: &mut impl Write) -> u8 {
         }
     };
     announce(&running, words);
+    tell_service_manager(service_manager::ready(), words);
+    tokio::spawn(service_manager::keep_alive());
     tokio::select! {
         _ = terminate.recv() => running.drain(),
         _ = interrupt.recv() => running.stop(),
         () = running.ended() => return FINE,
     }
+    tell_service_manager(service_manager::stopping(), words);
     tokio::select! {
         () = running.ended() => {}
         _ = async { tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} } } => {
@@ -130,6 +133,13 @@ async fn serve(app: App, words: &mut impl Write) -> u8 {
         }
     }
     FINE
+}
+
+fn tell_service_manager(told: std::io::Result<()>, words: &mut impl Write) {
+    if let Err(error) = told {
+        let _ =
+            writeln!(words, "warning: the service manager cannot be told how we are: {error}; is NOTIFY_SOCKET right?");
+    }
 }
 
 fn announce(running: &Running, words: &mut impl Write) {

@@ -88,7 +88,9 @@ pub struct Config {
     pub store: Store,
     /// Bounds on what downstream and upstream may make us hold.
     pub limits: Limits,
-    /// How long running calls may go on after SIGTERM.
+    /// How long new calls are still taken after SIGTERM, while callers learn that we leave.
+    pub drain_announce: Duration,
+    /// How long running calls may go on after SIGTERM, the time of the announcement included.
     pub drain_timeout: Duration,
     /// How many tools have metric series of their own; the rest share `other`.
     pub metrics_tools_max: usize,

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::admin::{self, AdminAccess, Environment};
 use super::backend::{Backend, Marks, backend};
@@ -38,6 +39,7 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         let probes = f.section("probes", PROBES, |f| diagnosis::probes(f, directory));
         let notify = f.section("notify", NOTIFY, |f| diagnosis::notify(f, directory));
         let limits = f.section("limits", "Bounds on what others may make toolvane hold.", sections::limits);
+        let drain_announce = f.duration("drain_announce", ANNOUNCE, 5 * SECOND, Duration::ZERO..=5 * MINUTE);
         let drain_timeout = f.duration("drain_timeout", DRAIN, 25 * SECOND, SECOND..=10 * MINUTE);
         let metrics_tools_max = f.section("metrics", "What is measured.", sections::metrics_tools_max);
         let log = f.section("log", "What is logged and how.", sections::log);
@@ -63,6 +65,7 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
             hint_max,
             store,
             limits,
+            drain_announce,
             drain_timeout,
             metrics_tools_max,
             log,
@@ -77,7 +80,8 @@ const NOTIFY: &str =
 const IDENTITY: &str = "Where a caller's identity is read from; of each list the first source that is present wins.";
 const RULES: &str = "Rule files laid over the bundled table.";
 const TENANTS: &str = "What is different for single tenants, by tenant id.";
-const DRAIN: &str = "How long running calls may go on after SIGTERM.";
+const ANNOUNCE: &str = "How long new calls are still taken after SIGTERM, while callers learn that toolvane leaves.";
+const DRAIN: &str = "How long running calls may go on after SIGTERM, the time of `drain_announce` included.";
 
 fn mode(f: &Fields<'_>) -> Mode {
     let doc = "`enforce` answers calls of tools that are DOWN itself, `observe` lets every call pass.";

@@ -89,7 +89,8 @@ fn the_file_with_every_key_says_the_defaults_and_names_every_key() {
     assert_eq!(full.identity, short.identity);
     assert_eq!((full.manifest, full.limits, full.log), (short.manifest, short.limits, short.log));
     assert_eq!((full.tuning, full.hint_max, full.store), (short.tuning, short.hint_max, short.store));
-    assert_eq!((full.drain_timeout, full.metrics_tools_max), (short.drain_timeout, short.metrics_tools_max));
+    assert_eq!((full.drain_announce, full.drain_timeout), (short.drain_announce, short.drain_timeout));
+    assert_eq!(full.metrics_tools_max, short.metrics_tools_max);
     let mut keys = Vec::new();
     collect_keys(&Config::schema(), &mut keys);
     assert!(keys.len() > 60, "{} keys", keys.len());

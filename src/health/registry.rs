@@ -119,6 +119,12 @@ impl Registry {
         }
     }
 
+    /// From when the entry of this key may be tried; `None` unless memory holds it as DOWN.
+    pub fn next_trial(&self, key: &Key) -> Option<Tick> {
+        let slot = self.slots.pin().get(&KeyRef::from(key)).cloned()?;
+        slot.shown().filter(|shown| shown.status == Status::Down).map(|shown| shown.next_trial.tick)
+    }
+
     /// From now on nothing is learned: a draining process sees dying backends that are no outage (DESIGN 18).
     pub fn freeze(&self) {
         self.frozen.store(true, Ordering::Release);

@@ -3,15 +3,15 @@
 use http::{HeaderMap, Response, StatusCode};
 
 use super::answer;
-use super::facts::{Effect, Facts, Reason};
+use super::facts::{Effect, Facts, Reason, given_up_words};
 use super::gate::{Refusal, Wanted};
 use super::inflight::Waiting;
 use super::mcp::Held;
-use super::net::{Body, Collected, Fault, Side, collect};
+use super::net::{Body, Cause, Collected, Fault, Side, collect};
 use super::observe::{Expected, Place};
 use super::reading::Reading;
 use super::ticket::Judged;
-use super::visit::{Visit, gateway_error, head_of, whole};
+use super::visit::{Visit, gateway_error, head_of, reason_of, whole};
 use crate::http::{accept, media};
 use crate::mcp::request::{Era, Message, Request};
 use crate::mcp::{Format, reply};
@@ -42,7 +42,7 @@ pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, to
             let call = Answered { visit: &visit, wanted: &wanted, shape: &shape, path: &path };
             answered(call, response, guard).await
         }
-        Err(fault) => failed(&visit, guard, &fault, &shape),
+        Err(fault) => failed((&visit, &wanted, &shape), guard, &fault),
     }
 }
 
@@ -80,23 +80,35 @@ pub(super) async fn batch(visit: Visit, mut held: Held, members: &[Message<'_>])
 }
 
 fn batch_failed(members: &[Message<'_>], guard: Guard, fault: &Fault) -> Response<Body> {
-    let judged: Vec<(Box<str>, Judged)> = guard.judge(|| Reading::of_fault(None, fault));
+    let mut judged = Vec::new();
+    let mut why = "the backend could not be reached";
+    match fault.side {
+        Side::Proxy(cause) => {
+            guard.given_up(cause);
+            why = &fault.detail;
+        }
+        _ => judged = guard.judge(|| Reading::of_fault(None, fault)),
+    }
     let answers = members.iter().filter_map(|member| {
         let Message::Request(request) = member else { return None };
         let call = judged.iter().find(|(id, _)| **id == *request.id);
-        Some(match call {
-            Some((id, judged)) => {
+        Some(match (call, request.tool()) {
+            (Some((id, judged)), _) => {
                 reply::tool_result(id, &judged.unreachable_words(effect_of(fault)), &judged.facts.json())
             }
-            None => reply::error(request.id, -32603, "the backend could not be reached; try again later", None),
+            (None, Some(tool)) if matches!(fault.side, Side::Proxy(_)) => {
+                let words = given_up_words(tool, why, effect_of(fault));
+                reply::tool_result(request.id, &words, &Facts::of_ours().json())
+            }
+            (None, _) => reply::error(request.id, -32603, &format!("{why}; try again later"), None),
         })
     });
     let all: Vec<Vec<u8>> = answers.collect();
     if all.is_empty() {
-        return answer::empty(StatusCode::SERVICE_UNAVAILABLE, Reason::Unreachable);
+        return answer::empty(StatusCode::SERVICE_UNAVAILABLE, reason_of(fault));
     }
     let body = [b"[".as_slice(), &all.join(b",".as_slice()), b"]"].concat();
-    answer::json(StatusCode::OK, body, Reason::Unreachable)
+    answer::json(StatusCode::OK, body, reason_of(fault))
 }
 
 /// A call whose answer has begun.
@@ -136,18 +148,20 @@ fn own_answer(visit: &Visit, shape: &Shape, words: &str, facts: &Facts, reason: 
     }
 }
 
-fn failed(visit: &Visit, guard: Guard, fault: &Fault, shape: &Shape) -> Response<Body> {
-    if fault.side == Side::Downstream {
-        return gateway_error(fault);
-    }
-    match guard.judge(|| Reading::of_fault(None, fault)).pop() {
-        Some((_, judged)) => {
-            let words = judged.unreachable_words(effect_of(fault));
-            own_answer(visit, shape, &words, &judged.facts, Reason::Unreachable)
+fn failed((visit, wanted, shape): (&Visit, &Wanted, &Shape), guard: Guard, fault: &Fault) -> Response<Body> {
+    let (words, facts) = match fault.side {
+        Side::Downstream => return gateway_error(fault),
+        Side::Proxy(cause) => {
+            guard.given_up(cause);
+            (given_up_words(&wanted.at.tool, &fault.detail, effect_of(fault)), Facts::of_ours())
         }
-        // It was cancelled meanwhile; whatever is said now, nobody waits for it.
-        None => gateway_error(fault),
-    }
+        Side::Upstream => match guard.judge(|| Reading::of_fault(None, fault)).pop() {
+            Some((_, judged)) => (judged.unreachable_words(effect_of(fault)), judged.facts),
+            // It was cancelled meanwhile; whatever is said now, nobody waits for it.
+            None => return gateway_error(fault),
+        },
+    };
+    own_answer(visit, shape, &words, &facts, reason_of(fault))
 }
 
 async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) -> Response<Body> {
@@ -163,7 +177,7 @@ async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) ->
     let head = head_of(&response);
     let (parts, body) = response.into_parts();
     match collect(body, HELD_FAILURE).await {
-        Err(fault) => failed(visit, guard, &fault, shape),
+        Err(fault) => failed((visit, wanted, shape), guard, &visit.shared.blame(fault)),
         Ok(Collected::TooLarge(body)) => visit.observed(Response::from_parts(parts, body), guard.release(), path),
         Ok(Collected::Whole(bytes, trailers)) => {
             let judged = guard.judge(|| Reading::of_mcp_body(&head, &bytes)).pop();
@@ -208,6 +222,15 @@ impl Guard {
         let expected = std::mem::take(&mut self.expected);
         self.forget(&expected);
         expected.into_iter().filter_map(|expected| Some((expected.id, expected.call.judge(reading())?))).collect()
+    }
+
+    /// This proxy itself gives the calls up.
+    fn given_up(mut self, cause: Cause) {
+        let expected = std::mem::take(&mut self.expected);
+        self.forget(&expected);
+        for expected in expected {
+            expected.call.given_up(cause);
+        }
     }
 
     fn forget(&self, calls: &[Expected]) {

@@ -52,6 +52,7 @@ pub(super) async fn probe_forever(shared: Arc<Shared>) {
         let now = shared.clock.now();
         shared.inflight.sweep(now.tick);
         effects::act(&shared, shared.registry.end_overrides(now));
+        effects::became_due(&shared);
         for target in shared.registry.probe_targets(now) {
             let shared = Arc::clone(&shared);
             if target.transport {

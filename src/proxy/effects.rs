@@ -22,18 +22,26 @@ pub(super) fn act(shared: &Arc<Shared>, effects: Vec<Effect>) {
         shared.telemetry.publish_effect(&effect, at);
         match effect {
             Effect::Overridden { key, .. } | Effect::OverrideEnded { key, .. } | Effect::Deleted { key, .. } => {
-                lists_changed(shared, &key);
+                reads_differently(shared, &key);
             }
             Effect::ConfirmBackend { backend } => confirm::start(shared, &backend),
-            Effect::Transition(transition) => {
-                lists_changed(shared, &transition.key);
+            Effect::Transition(Transition { key, .. }) | Effect::TrialFailed { key, .. } => {
+                reads_differently(shared, &key);
+                shared.dues.expect(&shared.registry, key);
             }
             _ => {}
         }
     }
 }
 
-fn lists_changed(shared: &Arc<Shared>, key: &Key) {
+/// What is DOWN and has become due for a trial is listed as usable from now on.
+pub(super) fn became_due(shared: &Arc<Shared>) {
+    for key in shared.dues.take(&shared.registry, shared.clock.now().tick) {
+        reads_differently(shared, &key);
+    }
+}
+
+fn reads_differently(shared: &Arc<Shared>, key: &Key) {
     let concerned = |backend: &Backend| key.backend == *backend.name || key.backend == ANY_BACKEND;
     for backend in shared.backends.iter().filter(|backend| concerned(backend)) {
         list_changed(shared, &backend.name);

@@ -24,6 +24,8 @@ pub(super) enum Reason {
     Limit,
     /// A rule asked for the result shape in place of the backend's 5xx or 429.
     Result,
+    /// The process ends, and the call took longer than it could wait.
+    Drain,
 }
 
 impl Reason {
@@ -34,6 +36,7 @@ impl Reason {
             Reason::Unreachable => "unreachable",
             Reason::Limit => "limit",
             Reason::Result => "result",
+            Reason::Drain => "drain",
         }
     }
 }
@@ -45,6 +48,21 @@ pub(super) enum Effect {
     NotCalled,
     /// The request may have reached the upstream: its effect is unknown.
     Unknown,
+}
+
+impl Effect {
+    fn words(self) -> &'static str {
+        match self {
+            Effect::NotCalled => "It was not called.",
+            Effect::Unknown => "It may or may not have run: its effect is unknown. Check before you call it again.",
+        }
+    }
+}
+
+/// What a model reads when this proxy itself gave a call up, and why.
+pub(super) fn given_up_words(tool: &str, why: &str, effect: Effect) -> String {
+    let called = effect.words();
+    format!("{tool} gave no answer that could be passed on: {why}. {called} Do not retry at once; plan without it.")
 }
 
 /// The facts of one answer, as they stand under `_meta["toolvane/health"]` and in problem documents.
@@ -104,8 +122,8 @@ impl Facts {
         }
     }
 
-    /// What is said of a call that one of our own limits refused.
-    pub(super) fn of_limit() -> Facts {
+    /// What is said of a call that this proxy itself refused or gave up: nothing is known of the tool.
+    pub(super) fn of_ours() -> Facts {
         Facts {
             code: DispatchCode::BackendUnreachable,
             status: Status::Ok,
@@ -166,10 +184,7 @@ impl Facts {
     /// What a model reads when this very call got no valid answer.
     pub(super) fn unreachable_words(&self, tool: &str, effect: Effect) -> String {
         let what = self.signature.as_deref().unwrap_or("no answer");
-        let called = match effect {
-            Effect::NotCalled => "It was not called.",
-            Effect::Unknown => "It may or may not have run: its effect is unknown. Check before you call it again.",
-        };
+        let called = effect.words();
         let happened = match self.code {
             DispatchCode::BackendUnreachable => "could not be reached",
             _ => "gave no valid answer",

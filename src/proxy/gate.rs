@@ -11,7 +11,7 @@ use super::visit::Visit;
 use crate::config::{BackendKind, ToolSettings};
 use crate::health::document::WHOLE_BACKEND;
 use crate::health::{Admission, Permit, ToolRef, View};
-use crate::telemetry::events::{LimitRejected, ShortCircuited};
+use crate::telemetry::events::{LimitRejected, ShortCircuited, WouldShortCircuit};
 use crate::telemetry::{Reason, ToolMetrics};
 
 /// A tool that somebody wants to call.
@@ -48,10 +48,24 @@ impl Wanted {
         let place = self.place(visit)?;
         let admission = visit.shared.registry.admit(&visit.caller, &self.at, &self.settings.policy, visit.started);
         match admission {
-            Admission::Pass | Admission::Observed(_) => Ok((place, None)),
+            Admission::Pass => Ok((place, None)),
+            Admission::Observed(view) => {
+                visit.shared.telemetry.emit(WouldShortCircuit {
+                    tool: &self.metrics,
+                    name: &self.at.tool,
+                    reason: reason_of(&view),
+                    signature: view.entry.as_deref().and_then(|entry| entry.signature.as_deref()),
+                });
+                Ok((place, None))
+            }
             Admission::Trial(permit) => Ok((place, Some(permit))),
             Admission::Reject(view) => {
-                self.count_refusal(visit, &view);
+                visit.shared.telemetry.emit(ShortCircuited {
+                    tool: &self.metrics,
+                    name: &self.at.tool,
+                    reason: reason_of(&view),
+                    signature: view.entry.as_deref().and_then(|entry| entry.signature.as_deref()),
+                });
                 Err(Refusal::Down(view))
             }
         }
@@ -87,20 +101,14 @@ impl Wanted {
             place,
         })
     }
+}
 
-    fn count_refusal(&self, visit: &Visit, view: &View) {
-        let entry = view.entry.as_deref();
-        let reason = match entry {
-            _ if view.retesting => Reason::Retesting,
-            Some(entry) if entry.key.tool_name == WHOLE_BACKEND => Reason::BackendDown,
-            _ => Reason::Down,
-        };
-        visit.shared.telemetry.emit(ShortCircuited {
-            tool: &self.metrics,
-            name: &self.at.tool,
-            reason,
-            signature: entry.and_then(|entry| entry.signature.as_deref()),
-        });
+/// Why a call that finds this is not carried out.
+fn reason_of(view: &View) -> Reason {
+    match view.entry.as_deref() {
+        _ if view.retesting => Reason::Retesting,
+        Some(entry) if entry.key.tool_name == WHOLE_BACKEND => Reason::BackendDown,
+        _ => Reason::Down,
     }
 }
 
@@ -121,7 +129,7 @@ impl Refusal {
                      Try again in a few seconds.",
                     wanted.at.tool
                 );
-                (Facts::of_limit(), words)
+                (Facts::of_ours(), words)
             }
         }
     }

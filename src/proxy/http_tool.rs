@@ -4,12 +4,13 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
 use super::answer;
-use super::facts::{Effect, Reason};
+use super::facts::{Effect, Facts, Reason, given_up_words};
 use super::gate::{Refusal, Wanted};
-use super::net::{Body, Side};
+use super::net::{Body, Cause, Fault, Side};
 use super::observe_http::HttpObserver;
 use super::reading::Reading;
-use super::visit::{Visit, gateway_error, head_of};
+use super::ticket::Ticket;
+use super::visit::{Visit, gateway_error, head_of, reason_of};
 use crate::rules::{TextCollector, TransportFault};
 use crate::telemetry::RequestKind;
 
@@ -36,17 +37,32 @@ pub(super) async fn handle(visit: Visit, request: Request<Body>) -> Response<Bod
             let text = ticket.reads_body(&head).then(|| TextCollector::new(visit.shared.config.limits.failure_text));
             response.map(|body| body.observed(HttpObserver::new(ticket, head, text)))
         }
-        Err(fault) if fault.side == Side::Downstream => gateway_error(&fault),
-        Err(fault) => {
-            let judged = ticket.judge(Reading::of_fault(None, &fault));
+        Err(fault) => failed(ticket, &tool, &fault),
+    }
+}
+
+fn failed(ticket: Ticket, tool: &str, fault: &Fault) -> Response<Body> {
+    let effect = if fault.sent { Effect::Unknown } else { Effect::NotCalled };
+    let (status, words, facts) = match fault.side {
+        Side::Downstream => return gateway_error(fault),
+        Side::Proxy(cause) => {
+            let status = match cause {
+                Cause::Limit => StatusCode::BAD_GATEWAY,
+                Cause::Drain => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            ticket.given_up(cause);
+            (status, given_up_words(tool, &fault.detail, effect), Facts::of_ours())
+        }
+        Side::Upstream => {
             let status = match fault.kind {
                 TransportFault::Timeout => StatusCode::GATEWAY_TIMEOUT,
                 _ => StatusCode::BAD_GATEWAY,
             };
-            let effect = if fault.sent { Effect::Unknown } else { Effect::NotCalled };
-            answer::http_tool(status, judged.unreachable_words(effect), &judged.facts, Reason::Unreachable)
+            let judged = ticket.judge(Reading::of_fault(None, fault));
+            (status, judged.unreachable_words(effect), judged.facts)
         }
-    }
+    };
+    answer::http_tool(status, words, &facts, reason_of(fault))
 }
 
 fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal) -> Response<Body> {

@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::net::Cause;
 use super::reading::Reading;
 use super::ticket::{Judged, Ticket};
 use crate::clock::Tick;
@@ -59,6 +60,14 @@ impl Waiting {
         drop(self.take());
     }
 
+    /// This proxy itself gives the call up, unless it has been judged already; gives the tool's name.
+    pub(super) fn given_up(&self, cause: Cause) -> Option<Arc<str>> {
+        let ticket = self.take()?;
+        let tool = ticket.tool();
+        ticket.given_up(cause);
+        Some(tool)
+    }
+
     fn take(&self) -> Option<Ticket> {
         self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -103,6 +112,17 @@ impl Inflight {
     pub(super) fn remove(&self, backend: &Arc<str>, session: &Arc<str>, id: &str) -> Option<Arc<Waiting>> {
         let address = address(backend, session, id);
         self.shard(&address).remove(&address)
+    }
+
+    /// All calls of a session, taken out of the table.
+    pub(super) fn take_session(&self, backend: &str, session: &str) -> Vec<Arc<Waiting>> {
+        let mut taken = Vec::new();
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let of_session = |at: &Address| &*at.backend == backend && &*at.session == session;
+            taken.extend(shard.extract_if(|at, _| of_session(at)).map(|(_, call)| call));
+        }
+        taken
     }
 
     /// Drops what has waited too long or has been judged on its own response.

@@ -1,29 +1,39 @@
 //! `tools/list`: the backend's answer with what is known put beside the tools, or the last good copy (DESIGN 9 and 10).
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 
 use super::answer;
+use super::asked::Page;
 use super::facts::Reason;
 use super::manifest;
 use super::mcp::Held;
 use super::net::{Body, Collected, Fault, collect};
-use super::visit::{Visit, head_of, whole};
+use super::shared::{Backend, Shared};
+use super::visit::{Visit, head_of, reason_of, whole};
 use crate::health::document::WHOLE_BACKEND;
-use crate::health::{Mode, Status};
+use crate::health::{Caller, Mode, Status};
 use crate::http::{accept, media};
 use crate::mcp::request::Request;
-use crate::mcp::{Format, list as pages};
+use crate::mcp::{Format, list as pages, reply};
 use crate::telemetry::ListResult;
 use crate::telemetry::events::ListHandled;
 
 /// Carries a request for a page of the tool list.
 pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) -> Response<Body> {
     let cursor = request.params.cursor.as_deref();
+    let reader = Asker { shared: &visit.shared, backend: &visit.backend, caller: &visit.caller };
     if is_down(&visit)
         && let Some(copy) = last_good(&visit, cursor, request.id)
     {
         return copy;
+    }
+    if let Some(endpoint) = &visit.old_transport {
+        let caller = Arc::clone(&visit.caller);
+        visit.shared.streams.ask(endpoint, Page { id: request.id.into(), cursor: cursor.map(str::to_owned), caller });
     }
     let path = held.path();
     accept::ask_identity(&mut held.parts.headers);
@@ -31,26 +41,26 @@ pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) ->
         Ok(response) => response,
         Err(fault) => return instead(&visit, cursor, request.id, &fault),
     };
-    if !response.status().is_success() || !media::is_identity(response.headers()) {
+    let accepted = response.status() == StatusCode::ACCEPTED;
+    if !response.status().is_success() || accepted || !media::is_identity(response.headers()) {
         return visit.observed(response, Vec::new(), &path);
     }
     let format = head_of(&response).format;
     let (mut parts, body) = response.into_parts();
     match collect(body, visit.shared.config.limits.list).await {
-        Err(fault) => instead(&visit, cursor, request.id, &fault),
+        Err(fault) => instead(&visit, cursor, request.id, &visit.shared.blame(fault)),
         Ok(Collected::TooLarge(body)) => {
-            handled(&visit, ListResult::TooLarge);
+            reader.handled(ListResult::TooLarge);
             Response::from_parts(parts, body)
         }
         Ok(Collected::Whole(bytes, trailers)) => {
-            remember(&visit, &bytes, format, cursor);
-            let annotated = annotate(&visit, &bytes, format);
-            let result = if annotated == bytes { ListResult::Unchanged } else { ListResult::Annotated };
-            handled(&visit, result);
-            if result == ListResult::Annotated && parts.headers.contains_key(header::CONTENT_LENGTH) {
+            let annotated = reader.page(cursor, &bytes, format);
+            if let Some(annotated) = &annotated
+                && parts.headers.contains_key(header::CONTENT_LENGTH)
+            {
                 parts.headers.insert(header::CONTENT_LENGTH, annotated.len().into());
             }
-            Response::from_parts(parts, whole(annotated, trailers))
+            Response::from_parts(parts, whole(annotated.unwrap_or(bytes), trailers))
         }
     }
 }
@@ -64,32 +74,56 @@ fn is_down(visit: &Visit) -> bool {
 fn instead(visit: &Visit, cursor: Option<&str>, id: &str, fault: &Fault) -> Response<Body> {
     last_good(visit, cursor, id).unwrap_or_else(|| {
         let words = format!("the tool list did not arrive ({fault}); try again later");
-        answer::rpc_error(StatusCode::OK, id, &words, Reason::Unreachable)
+        answer::rpc_error(StatusCode::OK, id, &words, reason_of(fault))
     })
 }
 
 /// The page as the backend gave it last, with what is known by now.
 fn last_good(visit: &Visit, cursor: Option<&str>, id: &str) -> Option<Response<Body>> {
+    let reader = Asker { shared: &visit.shared, backend: &visit.backend, caller: &visit.caller };
     let page = visit.shared.lists.page(&visit.backend.name, &visit.caller, cursor, id)?;
-    let annotated = annotate(visit, &page, Format::Json);
-    handled(visit, ListResult::LastGood);
-    Some(answer::json(StatusCode::OK, annotated.to_vec(), Reason::Down))
-}
-
-fn remember(visit: &Visit, body: &[u8], format: Format, cursor: Option<&str>) {
-    if let Some(page) = pages::page(body, format) {
-        let tools = &visit.shared.config.tools;
-        visit.shared.lists.keep(&visit.backend.name, &visit.caller, (cursor, page), |tool| tools.is_session_tool(tool));
+    let page = reader.annotate(&page, Format::Json).into_owned();
+    reader.handled(ListResult::LastGood);
+    if let Some(endpoint) = &visit.old_transport
+        && visit.shared.streams.send_to(endpoint, reply::event(&page))
+    {
+        return Some(answer::accepted(Reason::Down));
     }
+    Some(answer::json(StatusCode::OK, page, Reason::Down))
 }
 
-fn annotate(visit: &Visit, body: &[u8], format: Format) -> Bytes {
-    let now = visit.shared.clock.now();
-    let how = visit.shared.config.manifest.annotate;
-    let view = |tool: &str| visit.shared.registry.lookup(&visit.caller, &visit.backend.tool(tool), now);
-    Bytes::from(manifest::annotate(body, format, how, now, view).into_owned())
+/// Whoever gets to read a page.
+#[derive(Clone, Copy)]
+pub(super) struct Asker<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) backend: &'a Backend,
+    pub(super) caller: &'a Caller,
 }
 
-fn handled(visit: &Visit, result: ListResult) {
-    visit.shared.telemetry.emit(ListHandled { backend: &visit.backend.name, result });
+impl Asker<'_> {
+    /// Remembers a page that the backend gave; gives it with what is known put beside the tools, if there is anything.
+    pub(super) fn page(self, cursor: Option<&str>, body: &[u8], format: Format) -> Option<Bytes> {
+        if let Some(page) = pages::page(body, format) {
+            let tools = &self.shared.config.tools;
+            let is_session_tool = |tool: &str| tools.is_session_tool(tool);
+            self.shared.lists.keep(&self.backend.name, self.caller, (cursor, page), is_session_tool);
+        }
+        let annotated = match self.annotate(body, format) {
+            Cow::Owned(annotated) if annotated != body => Some(Bytes::from(annotated)),
+            _ => None,
+        };
+        self.handled(if annotated.is_some() { ListResult::Annotated } else { ListResult::Unchanged });
+        annotated
+    }
+
+    fn annotate<'b>(self, body: &'b [u8], format: Format) -> Cow<'b, [u8]> {
+        let now = self.shared.clock.now();
+        let how = self.shared.config.manifest.annotate;
+        let view = |tool: &str| self.shared.registry.lookup(self.caller, &self.backend.tool(tool), now);
+        manifest::annotate(body, format, how, now, view)
+    }
+
+    pub(super) fn handled(self, result: ListResult) {
+        self.shared.telemetry.emit(ListHandled { backend: &self.backend.name, result });
+    }
 }

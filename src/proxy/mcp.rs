@@ -7,11 +7,10 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header, request};
 
 use super::answer;
 use super::call;
-use super::facts::Reason;
 use super::list;
 use super::net::{Body, Collected, collect};
 use super::observe::Expected;
-use super::visit::{Visit, gateway_error, whole};
+use super::visit::{Visit, gateway_error, no_answer_words, reason_of, whole};
 use crate::health::Caller;
 use crate::http::media;
 use crate::mcp::request::{self as message, Message, Notification};
@@ -135,10 +134,7 @@ async fn other(visit: Visit, held: Held, request: &message::Request<'_>, down: S
     let expected = call.map(|call| Expected { id: request.id.into(), call, is_task: true });
     match visit.forward(held.into_request(), visit.head_timeout()).await {
         Ok(response) => visit.observed(response, expected.into_iter().collect(), &path),
-        Err(fault) => {
-            let words = format!("the backend could not be reached ({fault}); try again later");
-            answer::rpc_error(down, request.id, &words, Reason::Unreachable)
-        }
+        Err(fault) => answer::rpc_error(down, request.id, &no_answer_words(&fault), reason_of(&fault)),
     }
 }
 
@@ -146,10 +142,7 @@ async fn listen(visit: Visit, held: Held, request: &message::Request<'_>) -> Res
     let path = held.path();
     match visit.forward(held.into_request(), visit.head_timeout()).await {
         Ok(response) => visit.told(response, Some(request.id), request.params.listens_to_tools, &path),
-        Err(fault) => {
-            let words = format!("the backend could not be reached ({fault}); try again later");
-            answer::rpc_error(StatusCode::OK, request.id, &words, Reason::Unreachable)
-        }
+        Err(fault) => answer::rpc_error(StatusCode::OK, request.id, &no_answer_words(&fault), reason_of(&fault)),
     }
 }
 
@@ -161,7 +154,7 @@ async fn stream(visit: Visit, request: Request<Body>) -> Response<Body> {
     }
     match visit.forward(request, None).await {
         Ok(response) => visit.told(response, None, true, &path),
-        Err(_) => answer::empty(StatusCode::SERVICE_UNAVAILABLE, Reason::Unreachable),
+        Err(fault) => answer::empty(StatusCode::SERVICE_UNAVAILABLE, reason_of(&fault)),
     }
 }
 
@@ -179,7 +172,7 @@ async fn pass_or(visit: &Visit, request: Request<Body>, down: StatusCode) -> Res
     let path = request.uri().path().to_owned();
     match visit.forward(request, visit.head_timeout()).await {
         Ok(response) => visit.observed(response, Vec::new(), &path),
-        Err(_) => answer::empty(down, Reason::Unreachable),
+        Err(fault) => answer::empty(down, reason_of(&fault)),
     }
 }
 

@@ -6,15 +6,17 @@
 //! | `mcp`, `call`, `list`, `http_tool` | one kind of request each, from the gate to the answer |
 //! | `gate`, `ticket` | may it pass; the one record of a call that did |
 //! | `observe`, `observe_http`, `decode`, `splice`, `reading` | reading along, and what was read as the rules want it |
-//! | `inflight`, `tasks`, `streams` | where an answer may arrive, and who can be told something |
+//! | `inflight`, `tasks`, `streams`, `asked` | where an answer may arrive, and who can be told something |
 //! | `manifest`, `facts`, `answer` | what we say: in the tool list, to a model, on the wire |
-//! | `effects`, `confirm`, `notify` | what follows from a judgement |
+//! | `effects`, `confirm`, `notify`, `dues` | what follows from a judgement |
 //! | `net` | sockets, HTTP, bodies |
 
 mod answer;
+mod asked;
 mod call;
 mod confirm;
 mod decode;
+mod dues;
 mod effects;
 mod facts;
 mod gate;

@@ -1,19 +1,20 @@
 //! Reading along with the answers of an MCP backend (DESIGN 3 and 4): which calls are answered, how, and where.
 
+mod stream;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 
+use super::asked::Page;
 use super::decode::Decoder;
-use super::facts::Effect;
 use super::inflight::Waiting;
-use super::net::{BodyObserver, End, Fault, Side};
+use super::net::{BodyObserver, Cause, End, Fault, Side};
 use super::reading::Reading;
 use super::shared::{Backend, Shared};
-use super::splice::Splice;
 use super::streams::StreamHandle;
 use super::ticket::Judged;
 use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskStatus, Trouble};
@@ -65,6 +66,10 @@ pub(super) struct Observer {
     has_event_id: bool,
     /// An event of ours in place of one that was read last.
     instead: Option<Vec<u8>>,
+    /// A page of the tool list that was read last, to be annotated.
+    listed: Option<Page>,
+    /// An event whose end is still to come, kept back because it may be such a page.
+    held: BytesMut,
     /// What goes out in place of the chunk that was read last.
     replacement: Option<Bytes>,
     /// The path of the request, which a relative endpoint starts from.
@@ -90,6 +95,8 @@ impl Observer {
             reader,
             has_event_id: false,
             instead: None,
+            listed: None,
+            held: BytesMut::new(),
             replacement: None,
             path: path.into(),
         }
@@ -113,6 +120,9 @@ impl Observer {
     }
 
     fn answer(&mut self, answer: Answer) {
+        if let (Some(stream), Some(id)) = (&self.stream, &answer.id) {
+            self.listed = stream.asked.take(id);
+        }
         let own = self.call_for(&answer);
         let Kind::Result(outcome) = &answer.kind else {
             if let Some(call) = own {
@@ -249,44 +259,9 @@ impl Observer {
         seen.into_iter().for_each(|item| self.see(item));
     }
 
-    /// Whether the answer to a call of a session tool may come by here.
-    fn may_replace(&self) -> bool {
-        self.adds() && (self.stream.is_some() || self.expected.iter().any(|expected| expected.call.is_session_tool))
-    }
-
-    /// Reads line by line, so that the event that held an answer can be told from those around it and be replaced.
-    fn read_lines(&mut self, data: &Bytes) {
-        let mut splice = Splice::new(data, self.reader.as_ref().map(Reader::abandon).unwrap_or_default());
-        for line in data.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
-            if self.at_border() {
-                splice.border();
-            }
-            self.read(line);
-            splice.line(line.len());
-            if let Some(event) = self.instead.take() {
-                splice.replace(&event);
-            }
-        }
-        self.replacement = splice.finish();
-    }
-
     /// Whether the client will ask for the rest of the stream (`Last-Event-ID`).
     fn is_resumable(&self) -> bool {
         self.has_event_id && self.place.session.is_some()
-    }
-
-    /// A stream ended before the answer. If it can be resumed the answer comes elsewhere; else the client gets one from us,
-    /// as the last event.
-    fn stream_over(&mut self, fault: &Fault) -> Option<Bytes> {
-        if self.is_resumable() {
-            self.expected.clear();
-            return None;
-        }
-        let before = self.reader.as_ref().map(Reader::abandon).unwrap_or_default();
-        let (id, judged) = self.judge_rest(|head| Reading::of_fault(Some(head), fault))?;
-        let words = judged.unreachable_words(Effect::Unknown);
-        let event = reply::event(&reply::tool_result(&id, &words, &judged.facts.json()));
-        Some(Bytes::from([before, &event].concat()))
     }
 
     fn broken(&mut self, fault: &Fault) -> Option<Bytes> {
@@ -299,6 +274,11 @@ impl Observer {
             (Side::Upstream, Format::EventStream) => {
                 let resumes = self.is_resumable();
                 self.stream_over(fault).or_else(|| resumes.then(Bytes::new))
+            }
+            (Side::Proxy(Cause::Drain), Format::EventStream) => self.cut_short(fault),
+            (Side::Proxy(_), _) => {
+                self.abandon();
+                None
             }
             (Side::Upstream, _) => {
                 self.judge_rest(|head| Reading::of_fault(Some(head), fault));
@@ -335,14 +315,21 @@ impl BodyObserver for Observer {
     }
 
     fn on_end(&mut self, end: End) -> Option<Bytes> {
-        match end {
-            End::Complete => self.complete(),
-            End::Broken(fault) => self.broken(&fault),
+        let last = match end {
+            End::Complete => {
+                let last = self.complete();
+                self.after_held(last)
+            }
+            End::Broken(fault) => {
+                let fault = self.place.shared.blame(fault);
+                self.broken(&fault).and_then(|last| self.after_held(Some(last)))
+            }
             End::Dropped => {
                 self.abandon();
                 None
             }
-        }
+        };
+        last.filter(|_| self.adds())
     }
 
     fn adds(&self) -> bool {

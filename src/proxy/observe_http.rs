@@ -44,8 +44,11 @@ impl BodyObserver for HttpObserver {
     fn on_end(&mut self, end: End) -> Option<Bytes> {
         match end {
             End::Complete => self.judge(None),
-            End::Broken(fault) if fault.side == Side::Upstream => self.judge(Some(&fault)),
-            End::Broken(_) | End::Dropped => drop(self.ticket.take()),
+            End::Broken(fault) => match self.ticket.as_ref().map(|ticket| ticket.blame(fault)) {
+                Some(fault) if fault.side == Side::Upstream => self.judge(Some(&fault)),
+                _ => drop(self.ticket.take()),
+            },
+            End::Dropped => drop(self.ticket.take()),
         }
         None
     }

@@ -109,6 +109,17 @@ impl Proxy {
         self.shared.backends.iter().map(|backend| Arc::clone(&backend.name)).collect()
     }
 
+    /// Gives up what is in flight, since the process ends: every call that can still be answered is, in a shape that its
+    /// caller understands.
+    pub fn cut(&self) {
+        self.shared.cut();
+    }
+
+    /// How many calls that [`cut`](Proxy::cut) gave up.
+    pub fn cut_off(&self) -> u64 {
+        self.shared.cut_off()
+    }
+
     /// Calls in flight.
     pub fn in_flight(&self) -> usize {
         self.shared.calls.in_flight()

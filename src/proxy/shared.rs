@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::Uri;
 
+use super::dues::Dues;
 use super::identity::Identifier;
 use super::inflight::Inflight;
 use super::manifest::LastGood;
-use super::net::{CallLimit, ForwardPolicy, HostPolicy, HttpVersion, Upstream, UpstreamSettings};
+use super::net::{CallLimit, Cause, Fault, ForwardPolicy, HostPolicy, HttpVersion, Side, Upstream, UpstreamSettings};
 use super::notify::Notifier;
 use super::streams::Streams;
 use super::tasks::Tasks;
@@ -91,7 +92,12 @@ pub(super) struct Backend {
 }
 
 impl Backend {
-    fn new(config: &Arc<config::Backend>, clock: &Arc<dyn Clock>, telemetry: &Telemetry) -> Backend {
+    fn new(
+        config: &Arc<config::Backend>,
+        limits: &config::Limits,
+        clock: &Arc<dyn Clock>,
+        telemetry: &Telemetry,
+    ) -> Backend {
         let mut settings = UpstreamSettings::new(config.address_host(), config.port());
         settings.http = match config.http {
             config::HttpVersion::Http1 => HttpVersion::One,
@@ -100,6 +106,8 @@ impl Backend {
         settings.connect_timeout = config.timeouts.connect;
         settings.idle_timeout = config.pool.idle;
         settings.max_idle = config.pool.max_idle;
+        settings.max_head = limits.head;
+        settings.max_headers = limits.headers;
         let host = match config.host {
             config::HostPolicy::Preserve => HostPolicy::Preserve,
             config::HostPolicy::Rewrite => HostPolicy::Rewrite,
@@ -174,6 +182,11 @@ pub(super) struct Shared {
     pub(super) notifier: Notifier,
     /// Who is asked for diagnoses, once there is somebody.
     pub(super) diagnoser: OnceLock<Arc<dyn Diagnoser>>,
+    pub(super) dues: Dues,
+    /// The time for calls in flight is over: what still breaks breaks because of us.
+    cut: AtomicBool,
+    /// Calls that were given up since then.
+    cut_off: AtomicU64,
 }
 
 impl fmt::Debug for Shared {
@@ -185,8 +198,8 @@ impl fmt::Debug for Shared {
 impl Shared {
     pub(super) fn new(parts: Parts) -> Shared {
         let config = parts.config;
-        let backends =
-            config.backends.iter().map(|b| Arc::new(Backend::new(b, &parts.clock, &parts.telemetry))).collect();
+        let backend = |b| Arc::new(Backend::new(b, &config.limits, &parts.clock, &parts.telemetry));
+        let backends = config.backends.iter().map(backend).collect();
         Shared {
             identifier: Identifier::new(config.identity.clone(), parts.key),
             backends,
@@ -197,6 +210,9 @@ impl Shared {
             lists: LastGood::new(),
             notifier: Notifier::new(config.manifest.notify_interval),
             diagnoser: OnceLock::new(),
+            dues: Dues::of(&parts.registry, parts.clock.now()),
+            cut: AtomicBool::new(false),
+            cut_off: AtomicU64::new(0),
             rules: arc_swap::ArcSwap::from_pointee(parts.rules),
             clock: parts.clock,
             registry: parts.registry,
@@ -204,6 +220,34 @@ impl Shared {
             random: parts.random,
             config,
         }
+    }
+
+    /// Gives up everything that is in flight.
+    pub(super) fn cut(&self) {
+        self.cut.store(true, Ordering::Release);
+        for backend in &self.backends {
+            backend.upstream.cut();
+        }
+    }
+
+    /// Calls that were given up because they took longer than the process could wait.
+    pub(super) fn cut_off(&self) -> u64 {
+        self.cut_off.load(Ordering::Acquire)
+    }
+
+    /// A call ended without having been judged.
+    pub(super) fn abandoned(&self) {
+        if self.cut.load(Ordering::Acquire) {
+            self.cut_off.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// The fault as it is once it is known whose it was: a connection to the backend that we cut ourselves is none of its.
+    pub(super) fn blame(&self, fault: Fault) -> Fault {
+        if fault.side == Side::Upstream && self.cut.load(Ordering::Acquire) {
+            return Fault::own(Cause::Drain, fault.sent, "toolvane is stopping");
+        }
+        fault
     }
 
     /// The backend that a request goes to.

@@ -17,9 +17,14 @@ pub(super) struct Splice<'a> {
 }
 
 impl<'a> Splice<'a> {
-    /// A chunk of which nothing has been read.
-    pub(super) fn new(chunk: &'a [u8], begun: &[u8]) -> Splice<'a> {
-        Splice { chunk, begun: begun.to_vec(), start: 0, end: 0, out: None }
+    /// A chunk of which the first `read` bytes, the beginning of an event, have been read before.
+    pub(super) fn new(chunk: &'a [u8], begun: &[u8], read: usize) -> Splice<'a> {
+        Splice { chunk, begun: begun.to_vec(), start: 0, end: read, out: None }
+    }
+
+    /// The event that is being read, as far as it is in this chunk.
+    pub(super) fn event(&self) -> &'a [u8] {
+        self.chunk.get(self.start..self.end).unwrap_or_default()
     }
 
     /// The stream stands between two events: the next line begins one.
@@ -46,6 +51,12 @@ impl<'a> Splice<'a> {
         self.start = self.end;
     }
 
+    /// What goes out now if the event that is being read is kept back, and where that event begins.
+    pub(super) fn keeping_back(self) -> (Bytes, usize) {
+        let before = self.chunk.get(..self.start).unwrap_or_default();
+        (self.out.unwrap_or_else(|| before.to_vec()).into(), self.start)
+    }
+
     /// What goes out in place of the chunk; `None` if it goes out as it is.
     pub(super) fn finish(self) -> Option<Bytes> {
         let rest = self.chunk.get(self.start..).unwrap_or_default();
@@ -62,7 +73,7 @@ mod tests {
 
     /// Reads a chunk of events of one line and a blank one each, and replaces those that hold `x`.
     fn spliced(chunk: &str, in_event: bool) -> Option<String> {
-        let mut splice = Splice::new(chunk.as_bytes(), if in_event { b"!gone!" } else { b"" });
+        let mut splice = Splice::new(chunk.as_bytes(), if in_event { b"!gone!" } else { b"" }, 0);
         let (mut at_border, mut marked) = (!in_event, in_event);
         for line in chunk.split_inclusive('\n') {
             if at_border {
@@ -76,6 +87,24 @@ mod tests {
             }
         }
         splice.finish().map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn an_event_that_is_kept_back_is_whole_when_its_end_comes() {
+        let splice = Splice::new(b"a\n\nbeg", b"", 0);
+        let mut splice = splice;
+        splice.line(2);
+        splice.line(1);
+        splice.border();
+        splice.line(3);
+        let (out, start) = splice.keeping_back();
+        assert_eq!((&out[..], start), (&b"a\n\n"[..], 3));
+        let mut splice = Splice::new(b"begin\n\nc", b"", 3);
+        splice.line(3);
+        splice.line(1);
+        assert_eq!(splice.event(), b"begin\n\n");
+        splice.replace(b"[ours]");
+        assert_eq!(splice.finish().unwrap(), "[ours]c");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use super::asked::{Asked, Page};
+
 /// Messages that wait for a slow reader; what comes on top of it is dropped, never waited for.
 const QUEUE: usize = 16;
 
@@ -22,11 +24,18 @@ pub(super) struct Listener {
     pub(super) wants_tools: bool,
 }
 
+#[derive(Debug)]
+struct Open {
+    listener: Listener,
+    sender: mpsc::Sender<Bytes>,
+    asked: Arc<Asked>,
+}
+
 /// All open streams.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     next: AtomicU64,
-    open: Mutex<HashMap<u64, (Listener, mpsc::Sender<Bytes>)>>,
+    open: Mutex<HashMap<u64, Open>>,
     /// Streams of the old transport, by the address that their endpoint event named.
     endpoints: Mutex<HashMap<Arc<str>, u64>>,
 }
@@ -36,8 +45,9 @@ impl Streams {
     pub(super) fn open(self: &Arc<Self>, listener: Listener) -> (StreamHandle, mpsc::Receiver<Bytes>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = mpsc::channel(QUEUE);
-        self.lock().insert(id, (listener, sender));
-        (StreamHandle { id, endpoint: None, streams: Arc::clone(self) }, receiver)
+        let asked = Arc::<Asked>::default();
+        self.lock().insert(id, Open { listener, sender, asked: Arc::clone(&asked) });
+        (StreamHandle { id, endpoint: None, asked, streams: Arc::clone(self) }, receiver)
     }
 
     /// Whether an open stream of the old transport is answered by posts to this address (path and query).
@@ -48,19 +58,32 @@ impl Streams {
 
     /// Sends an event to the stream of the old transport behind this address; false if it is gone or too slow.
     pub(super) fn send_to(&self, endpoint: &str, event: Vec<u8>) -> bool {
-        let id = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).get(endpoint).copied();
+        let id = self.id_of(endpoint);
         let open = self.lock();
-        id.and_then(|id| open.get(&id)).is_some_and(|(_, sender)| sender.try_send(event.into()).is_ok())
+        id.and_then(|id| open.get(&id)).is_some_and(|stream| stream.sender.try_send(event.into()).is_ok())
+    }
+
+    /// The stream of the old transport behind this address is to bring a page of the tool list.
+    pub(super) fn ask(&self, endpoint: &str, page: Page) {
+        let id = self.id_of(endpoint);
+        if let Some(stream) = id.and_then(|id| self.lock().get(&id).map(|stream| Arc::clone(&stream.asked))) {
+            stream.put(page);
+        }
+    }
+
+    fn id_of(&self, endpoint: &str) -> Option<u64> {
+        self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).get(endpoint).copied()
     }
 
     /// Sends to every stream of the backend that wants to know of tools; gives how many were told.
     pub(super) fn tell(&self, backend: &str, event: impl Fn(&Listener) -> Vec<u8>) -> usize {
         let open = self.lock();
-        let listeners = open.values().filter(|(listener, _)| listener.wants_tools && &*listener.backend == backend);
-        listeners.filter(|(listener, sender)| sender.try_send(event(listener).into()).is_ok()).count()
+        let wants = |listener: &Listener| listener.wants_tools && &*listener.backend == backend;
+        let listeners = open.values().filter(|stream| wants(&stream.listener));
+        listeners.filter(|stream| stream.sender.try_send(event(&stream.listener).into()).is_ok()).count()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, (Listener, mpsc::Sender<Bytes>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -70,6 +93,8 @@ impl Streams {
 pub(super) struct StreamHandle {
     id: u64,
     endpoint: Option<Arc<str>>,
+    /// The pages of the tool list that it is to bring.
+    pub(super) asked: Arc<Asked>,
     streams: Arc<Streams>,
 }
 
@@ -79,6 +104,11 @@ impl StreamHandle {
         let mut endpoints = self.streams.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
         endpoints.insert(Arc::clone(endpoint), self.id);
         self.endpoint = Some(Arc::clone(endpoint));
+    }
+
+    /// Whether its session posts elsewhere and is answered here.
+    pub(super) fn is_of_old_transport(&self) -> bool {
+        self.endpoint.is_some()
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::effects;
 use super::facts::{self, Effect, Facts};
-use super::net::CallPermit;
+use super::net::{CallPermit, Cause, Fault};
 use super::observe::Head;
 use super::reading::Reading;
 use super::shared::{Backend, Shared};
@@ -115,6 +115,24 @@ impl Ticket {
         }
     }
 
+    /// This proxy itself gave the call up. That an answer was beyond our limits still shows that there was one.
+    pub(super) fn given_up(self, cause: Cause) {
+        match cause {
+            Cause::Limit => self.neutral(),
+            Cause::Drain => drop(self),
+        }
+    }
+
+    /// The fault as it is once it is known whose it was.
+    pub(super) fn blame(&self, fault: Fault) -> Fault {
+        self.shared.blame(fault)
+    }
+
+    /// The tool that is called.
+    pub(super) fn tool(&self) -> Arc<str> {
+        self.call.as_ref().map(|call| Arc::clone(&call.at.tool)).unwrap_or_default()
+    }
+
     fn record(&self, call: Call, verdict: &Verdict, said: &str, now: Now) {
         self.count(&call, Outcome::from(verdict.kind), verdict.finding.as_ref());
         let at = call.at.clone();
@@ -142,9 +160,9 @@ impl Ticket {
 
     fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>) {
         let duration = self.shared.clock.now().tick.since(call.started.tick);
-        // A success proves that a tool exists which no list named: from then on it has a name in the metrics.
+        // A success proves that a tool exists which no list named: from then on it may have a name in the metrics.
         let unnamed = outcome == Outcome::Success && **self.metrics.tool_label() != *call.at.tool;
-        let proven = unnamed.then(|| self.shared.telemetry.tool(&call.at.backend, &call.at.tool));
+        let proven = unnamed.then(|| self.shared.telemetry.proven_tool(&call.at.backend, &call.at.tool));
         self.shared.telemetry.emit(CallEnded {
             tool: proven.as_ref().unwrap_or(&self.metrics),
             name: &call.at.tool,
@@ -213,6 +231,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(call) = &self.call {
             self.count(call, Outcome::Abandoned, None);
+            self.shared.abandoned();
         }
     }
 }

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 
 use super::answer;
 use super::facts::Reason;
-use super::net::{Body, BodyObserver, ConnInfo, Fault, Observed, Passage, Side};
+use super::net::{Body, BodyObserver, Cause, ConnInfo, Fault, Observed, Passage, Side};
 use super::observe::{Expected, Head, Observer, Place};
 use super::shared::{Backend, Shared};
 use super::streams::Listener;
@@ -45,7 +45,8 @@ impl Visit {
         head_timeout: Option<Duration>,
     ) -> Result<Response<Body>, Fault> {
         let passage = Passage { policy: &self.backend.policy, conn: &self.conn, head_timeout };
-        let response = self.backend.upstream.forward(request, passage).await?;
+        let response =
+            self.backend.upstream.forward(request, passage).await.map_err(|fault| self.shared.blame(fault))?;
         Ok(match self.backend.config.timeouts.idle {
             Some(idle) => response.map(|body| body.idle_after(idle)),
             None => response,
@@ -128,6 +129,25 @@ pub(super) fn gateway_error(fault: &Fault) -> Response<Body> {
         (Side::Downstream, _) => (StatusCode::BAD_REQUEST, "request broke off"),
         (Side::Upstream, TransportFault::Timeout) => (StatusCode::GATEWAY_TIMEOUT, "backend timed out"),
         (Side::Upstream, _) => (StatusCode::BAD_GATEWAY, "backend unreachable"),
+        (Side::Proxy(Cause::Limit), _) => (StatusCode::BAD_GATEWAY, "answer beyond a limit"),
+        (Side::Proxy(Cause::Drain), _) => (StatusCode::SERVICE_UNAVAILABLE, "toolvane is stopping"),
     };
-    answer::problem(status, title, fault.to_string(), Reason::Unreachable)
+    answer::problem(status, title, fault.to_string(), reason_of(fault))
+}
+
+/// Why there is no answer of the backend.
+pub(super) fn reason_of(fault: &Fault) -> Reason {
+    match fault.side {
+        Side::Proxy(Cause::Limit) => Reason::Limit,
+        Side::Proxy(Cause::Drain) => Reason::Drain,
+        Side::Downstream | Side::Upstream => Reason::Unreachable,
+    }
+}
+
+/// What is said of a request that is no call and got no answer.
+pub(super) fn no_answer_words(fault: &Fault) -> String {
+    match fault.side {
+        Side::Proxy(_) => format!("no answer could be passed on ({}); try again later", fault.detail),
+        Side::Downstream | Side::Upstream => format!("the backend could not be reached ({fault}); try again later"),
+    }
 }

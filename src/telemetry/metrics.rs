@@ -47,6 +47,7 @@ pub struct Metrics {
     pub(super) upstream_duration: Histograms<labels::Tool>,
     pub(super) calls_in_flight: Gauges<labels::Backend>,
     pub(super) short_circuits: Counters<labels::ShortCircuit>,
+    pub(super) would_short_circuit: Counters<labels::ShortCircuit>,
     pub(super) unjudged: Counters<labels::BackendReason>,
     pub(super) failures: Counters<labels::Failure>,
     pub(super) rule_hits: Counters<labels::Rule>,
@@ -71,7 +72,6 @@ pub struct Metrics {
     // Ourselves.
     pub(super) internal_errors: Counters<labels::Place>,
     pub(super) label_overflows: Counters<labels::Label>,
-    pub(super) admin_writes: Counters<labels::OneResult>,
     pub(super) config_reloads: Counters<labels::OneResult>,
     pub(super) config_reload_successful: Gauge,
     pub(super) config_reload_success_time: Gauge<f64, AtomicU64>,
@@ -97,6 +97,10 @@ impl Metrics {
             ),
             calls_in_flight: r.gauges("calls_in_flight", "Calls of tools that have no complete answer yet"),
             short_circuits: r.counters("short_circuits", "Calls answered without the upstream, by reason"),
+            would_short_circuit: r.counters(
+                "would_short_circuit",
+                "Calls that passed in observe mode and that enforce mode would have answered without the upstream",
+            ),
             unjudged: r.counters("unjudged", "Calls that passed without being judged, by reason"),
             failures: r.counters(
                 "failures",
@@ -127,7 +131,6 @@ impl Metrics {
             internal_errors: r.counters("internal_errors", "Faults of toolvane itself; traffic passed"),
             label_overflows: r
                 .counters("label_overflows", "Names that got the label other because a bound was reached"),
-            admin_writes: r.counters("admin_writes", "Writes through the admin surface, done and refused"),
             config_reloads: r.counters("config_reloads", "Reloads of configuration and rules"),
             config_reload_successful: r.gauge("config_last_reload_successful", "Whether the last reload succeeded"),
             config_reload_success_time: r

@@ -69,6 +69,8 @@ pub struct Telemetry {
 struct Tools {
     backends: HashMap<Arc<str>, Arc<BackendMetrics>>,
     tools: HashMap<(Arc<str>, Arc<str>), Arc<ToolMetrics>>,
+    /// How many of `tools` no list and no configuration had named when they got their label.
+    unlisted: usize,
 }
 
 impl Telemetry {
@@ -129,6 +131,17 @@ impl Telemetry {
     /// The handles of one tool that the configuration or the backend's own list names; beyond the bound, those of `other`.
     /// Keep them: this looks up, they do not.
     pub fn tool(&self, backend: &str, tool: &str) -> Arc<ToolMetrics> {
+        self.label(backend, tool, true)
+    }
+
+    /// The handles of a tool that a success proved to exist and no list names. Such names get a label only while fewer than
+    /// half of the bound went to their like: a backend that succeeds whatever it is asked for leaves room for the tools that
+    /// it lists.
+    pub fn proven_tool(&self, backend: &str, tool: &str) -> Arc<ToolMetrics> {
+        self.label(backend, tool, false)
+    }
+
+    fn label(&self, backend: &str, tool: &str, listed: bool) -> Arc<ToolMetrics> {
         let of_backend = self.backend(backend);
         let name = labels::harmless(tool);
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,12 +149,13 @@ impl Telemetry {
         if let Some(known) = tools.tools.get(&key) {
             return Arc::clone(known);
         }
-        if tools.tools.len() >= self.tools_max {
+        if tools.tools.len() >= self.tools_max || (!listed && tools.unlisted >= self.tools_max / 2) {
             self.metrics.capped("tool");
             return of_backend.other();
         }
         let new = Arc::new(ToolMetrics::new(Arc::clone(of_backend.metrics()), Arc::clone(&key.0), Arc::clone(&key.1)));
         tools.tools.insert(key, Arc::clone(&new));
+        tools.unlisted += usize::from(!listed);
         new
     }
 

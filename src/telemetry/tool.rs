@@ -121,6 +121,7 @@ pub struct ToolMetrics {
     tool: Name,
     calls: Slots<{ OUTCOMES * CODES }>,
     short_circuits: Slots<{ Reason::ALL.len() }>,
+    would_short_circuit: Slots<{ Reason::ALL.len() }>,
     call_duration: OnceLock<Histogram>,
     upstream_duration: OnceLock<Histogram>,
 }
@@ -133,6 +134,7 @@ impl ToolMetrics {
             tool,
             calls: Slots::new(),
             short_circuits: Slots::new(),
+            would_short_circuit: Slots::new(),
             call_duration: OnceLock::new(),
             upstream_duration: OnceLock::new(),
         }
@@ -177,11 +179,20 @@ impl ToolMetrics {
     /// Counts an answer given without the upstream.
     pub(super) fn short_circuit(&self, reason: Reason) {
         self.short_circuits.inc(reason as usize, || {
-            let reason: Word = reason.as_str();
-            let labels =
-                labels::ShortCircuit { backend: Arc::clone(&self.backend), tool: Arc::clone(&self.tool), reason };
-            self.metrics.short_circuits.get_or_create_owned(&labels)
+            self.metrics.short_circuits.get_or_create_owned(&self.short_circuit_labels(reason))
         });
+    }
+
+    /// Counts a call that passed only because its tool is observed.
+    pub(super) fn would_short_circuit(&self, reason: Reason) {
+        self.would_short_circuit.inc(reason as usize, || {
+            self.metrics.would_short_circuit.get_or_create_owned(&self.short_circuit_labels(reason))
+        });
+    }
+
+    fn short_circuit_labels(&self, reason: Reason) -> labels::ShortCircuit {
+        let reason: Word = reason.as_str();
+        labels::ShortCircuit { backend: Arc::clone(&self.backend), tool: Arc::clone(&self.tool), reason }
     }
 
     fn labels(&self) -> labels::Tool {

@@ -161,6 +161,19 @@ fn names_that_nobody_vouches_for_do_not_use_up_the_bound() {
 }
 
 #[test]
+fn a_backend_that_succeeds_on_invented_names_leaves_half_of_the_labels_to_the_tools_that_are_listed() {
+    let telemetry = telemetry(10);
+    let proven = |n: usize| telemetry.proven_tool("jira", &format!("invented-{n}")).tool_label().to_string();
+    let named = (0..100).filter(|n| proven(*n) != "other").count();
+    assert_eq!(named, 5);
+    let listed = |n: usize| telemetry.tool("jira", &format!("listed-{n}")).tool_label().to_string();
+    assert_eq!((0..5).filter(|n| listed(*n) == format!("listed-{n}")).count(), 5);
+    assert_eq!(listed(5), "other");
+    // Whoever has a label keeps it.
+    assert_eq!(proven(0), "invented-0");
+}
+
+#[test]
 fn of_more_sampled_tools_than_the_bound_those_that_are_down_are_shown() {
     let mut many = sample();
     let down = many.tools.first().unwrap().clone();

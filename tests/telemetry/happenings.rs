@@ -12,7 +12,7 @@ use toolvane::store::{Opened, Report, Stats};
 use toolvane::telemetry::events::{
     CallEnded, Cause, ConnectFailed, CooldownStarted, DiagnosisClaim, Draining, Evicted, IdentityHeaderDropped,
     InternalError, LimitRejected, ListHandled, ListNotified, Probed, Reloaded, ShortCircuited, Started, StatusChanged,
-    Stopped, StoreOpened, StoreReported, TrialChanged,
+    Stopped, StoreOpened, StoreReported, TrialChanged, WouldShortCircuit,
 };
 use toolvane::telemetry::{
     ListResult, Outcome, Reason, RequestKind, Sample, Settings, Telemetry, ToolState, TrialResult, Unjudged,
@@ -68,6 +68,7 @@ pub(crate) fn everything(telemetry: &Telemetry) {
     let search = telemetry.tool("jira", "search");
     for reason in Reason::ALL {
         telemetry.emit(ShortCircuited { tool: &search, name: "search", reason: *reason, signature: Some("http-503") });
+        telemetry.emit(WouldShortCircuit { tool: &search, name: "search", reason: *reason, signature: None });
     }
     telemetry.emit(LimitRejected { limit: "limits.body_peek", value: 1024 });
     telemetry.emit(ConnectFailed { backend: "jira", fault: TransportFault::ConnectRefused });

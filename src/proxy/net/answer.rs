@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::body::Body;
 use super::expect::{Outgoing, Progress};
 use super::fault::{Fault, Side};
+use super::interim::Relay;
 use super::upstream::HttpVersion;
 use super::{h1, h2};
 
@@ -31,9 +32,15 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Wraps the body of `request` so that it tells its progress, waits for `100 Continue`, and ends with the call.
-    pub(super) fn start(request: Request<Body>, http: HttpVersion) -> (Call, Request<Outgoing>) {
+    /// Wraps the body of `request` so that it tells its progress, waits for `100 Continue`, and ends with the call. Interim
+    /// answers go to `relay`.
+    pub(super) fn start(
+        mut request: Request<Body>,
+        http: HttpVersion,
+        relay: Option<Relay>,
+    ) -> (Call, Request<Outgoing>) {
         if request.body().is_end_stream() {
+            listen(&mut request, None, relay);
             return (Call { progress: None, _alive: None, expects: false }, request.map(Outgoing::plain));
         }
         let expects = request.headers().contains_key(header::EXPECT) && http == HttpVersion::One;
@@ -41,9 +48,12 @@ impl Call {
         let (alive, over) = oneshot::channel();
         let tracked = Arc::clone(&progress);
         let mut request = request.map(|body| Outgoing::tracked(body, tracked, over));
-        if expects {
-            hold_for_continue(&mut request);
-        }
+        let allow = expects.then(|| {
+            let (allow, allowed) = oneshot::channel();
+            request.body_mut().hold(allowed);
+            allow
+        });
+        listen(&mut request, allow, relay);
         (Call { progress: Some(progress), _alive: Some(alive), expects }, request)
     }
 
@@ -53,17 +63,22 @@ impl Call {
     }
 }
 
-/// `Expect: 100-continue` (RFC 9110, 10.1.1): the body waits for the backend's word. The dispatcher gets its own `100
-/// Continue` from hyper's server at the moment the body is first asked for, which is then.
-fn hold_for_continue(request: &mut Request<Outgoing>) {
-    let (allow, allowed) = oneshot::channel();
-    request.body_mut().hold(allowed);
-    let allow = Mutex::new(Some(allow));
+/// Hears the interim answers. With `Expect: 100-continue` (RFC 9110, 10.1.1) the body waits for the backend's word, which
+/// `allow` passes on; the dispatcher gets its own `100 Continue` from hyper's server at the moment the body is first asked
+/// for, which is then.
+fn listen<B>(request: &mut Request<B>, allow: Option<oneshot::Sender<()>>, relay: Option<Relay>) {
+    if allow.is_none() && relay.is_none() {
+        return;
+    }
+    let expects = allow.is_some();
+    let allow = Mutex::new(allow);
     hyper::ext::on_informational(request, move |response| {
-        if response.status() == StatusCode::CONTINUE
-            && let Some(allow) = allow.lock().unwrap_or_else(PoisonError::into_inner).take()
-        {
-            let _ = allow.send(());
+        if response.status() == StatusCode::CONTINUE && expects {
+            if let Some(allow) = allow.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                let _ = allow.send(());
+            }
+        } else if let Some(relay) = &relay {
+            relay.pass(response.status(), response.headers());
         }
     });
 }

@@ -1,7 +1,7 @@
 //! One downstream connection from its first byte to its end.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::Cursor;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -11,16 +11,17 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body as _, Incoming};
+use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::body::Body;
 use super::drain::DrainSignal;
-use super::limits::Limits;
+use super::limits::{HYPER_HEADERS, Limits};
 use super::own::Refusal;
 use super::quiet::Quiet;
 use super::upgrade::Tunnels;
@@ -33,9 +34,6 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const STREAM_WINDOW: u32 = 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 
-/// hyper takes the default number of header fields from the stack, any other from the heap.
-const HYPER_HEADERS: usize = 100;
-
 /// What a service knows about where a request came from.
 #[derive(Clone, Debug)]
 pub struct ConnInfo {
@@ -46,6 +44,8 @@ pub struct ConnInfo {
     /// Which of the listeners given to [`serve`](super::serve) accepted it.
     pub listener: usize,
     pub(super) tunnels: Arc<Tunnels>,
+    /// The turn of an HTTP/1.1 connection, which can take interim answers.
+    pub(super) turn: Option<Arc<Turn>>,
 }
 
 /// What all connections of a server share.
@@ -114,6 +114,7 @@ where
     if limits.headers != HYPER_HEADERS {
         builder.max_headers(limits.headers);
     }
+    let info = ConnInfo { turn: Some(Arc::clone(&turn)), ..info };
     let service = service_fn(|request| answer(request, info.clone(), &turn, &shared));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(wire), service).with_upgrades());
     let mut drain = shared.drain.clone();
@@ -133,7 +134,7 @@ where
     let limits = &shared.limits;
     let (read, write) = stream.into_split();
     let io = tokio::io::join(Quiet::new(Cursor::new(prefix).chain(read), PREFACE.len()), write);
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let mut builder = http2::Builder::new(Tracked(Arc::clone(&shared.tunnels)));
     builder
         .timer(TokioTimer::new())
         .auto_date_header(false)
@@ -164,6 +165,20 @@ where
         () = h2_farewell(&turn, &shared, &answered) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+/// Runs the calls of an HTTP/2 connection so that the end of serving waits for them too.
+#[derive(Clone, Debug)]
+struct Tracked(Arc<Tunnels>);
+
+impl<F> Executor<F> for Tracked
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, call: F) {
+        self.0.tracker.spawn(call);
+    }
 }
 
 /// Resolves when a GOAWAY is due: nobody has called for long, or we leave and the connection has had its first answer.
@@ -204,6 +219,7 @@ where
     let busy = turn.begin();
     async move {
         let version = request.version();
+        let ambiguous = turn.has_lengths() && request.headers().contains_key(header::TRANSFER_ENCODING);
         let mut response = match screen(&request, &shared.limits) {
             Some(refusal) => refusal.response(&shared.limits),
             None => {
@@ -214,9 +230,12 @@ where
                 (shared.service)(request, info).await
             }
         };
+        if version < Version::HTTP_2 {
+            poll_fn(|cx| turn.interim.poll_closed(cx)).await;
+        }
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             turn.upgrade();
-        } else if version < Version::HTTP_2 && shared.drain.is_leaving() {
+        } else if version < Version::HTTP_2 && (ambiguous || shared.drain.is_leaving()) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| body.during(busy)))

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// Where a listener stands between serving and gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +27,15 @@ pub struct Drain {
 #[derive(Clone, Debug)]
 pub struct DrainSignal {
     phase: watch::Receiver<Phase>,
+    over: CancellationToken,
 }
 
 impl Drain {
     /// A hand and what it moves, both at [`Phase::Serving`].
     pub fn new() -> (Drain, DrainSignal) {
         let (sender, receiver) = watch::channel(Phase::Serving);
-        (Drain { phase: sender }, DrainSignal { phase: receiver })
+        let over = CancellationToken::new();
+        (Drain { phase: sender }, DrainSignal { phase: receiver, over })
     }
 
     /// Says that we are about to leave, and goes on serving.
@@ -46,10 +49,10 @@ impl Drain {
         });
     }
 
-    /// Ends serving, with `drain_timeout` for what is in flight. Said twice, the first timeout stands.
+    /// Ends serving, with `drain_timeout` for what is in flight. Said again, only a shorter timeout counts, from then on.
     pub fn stop(&self, drain_timeout: Duration) {
         self.phase.send_if_modified(|phase| {
-            let forward = !matches!(phase, Phase::Stopping(_));
+            let forward = !matches!(phase, Phase::Stopping(timeout) if *timeout <= drain_timeout);
             if forward {
                 *phase = Phase::Stopping(drain_timeout);
             }
@@ -74,13 +77,32 @@ impl DrainSignal {
         self.until(|phase| *phase != Phase::Serving).await;
     }
 
-    /// Waits for [`Phase::Stopping`] and gives its timeout.
-    pub async fn stopping(&mut self) -> Duration {
+    /// Waits for [`Phase::Stopping`].
+    pub async fn stopping(&mut self) {
         self.until(|phase| matches!(phase, Phase::Stopping(_))).await;
-        match self.phase() {
-            Phase::Stopping(timeout) => timeout,
-            // The hand is gone: whoever owned us has ended.
-            Phase::Serving | Phase::Draining => Duration::ZERO,
+    }
+
+    /// Waits until the time for what is in flight is over: calls that still wait for their answer get none from a backend.
+    pub async fn over(&self) {
+        self.over.cancelled().await;
+    }
+
+    pub(super) fn over_token(&self) -> CancellationToken {
+        self.over.clone()
+    }
+
+    /// Waits until the timeout of [`Phase::Stopping`] has passed, also if it is shortened meanwhile.
+    pub(super) async fn overdue(&mut self) {
+        loop {
+            let timeout = match *self.phase.borrow_and_update() {
+                Phase::Stopping(timeout) => timeout,
+                // The hand is gone: whoever owned us has ended.
+                Phase::Serving | Phase::Draining => Duration::ZERO,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(timeout) => return,
+                Ok(()) = self.phase.changed() => {}
+            }
         }
     }
 

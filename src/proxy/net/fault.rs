@@ -17,6 +17,17 @@ pub enum Side {
     Downstream,
     /// The backend's side.
     Upstream,
+    /// This proxy's own. Never a matter of health.
+    Proxy(Cause),
+}
+
+/// Why this proxy gave a call up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The answer was beyond one of our limits.
+    Limit,
+    /// The process ends.
+    Drain,
 }
 
 /// A transport fault.
@@ -44,6 +55,15 @@ impl Fault {
         Fault { kind, side: Side::Downstream, sent: true, detail: bounded(detail.into()) }
     }
 
+    /// A fault of our own; `detail` is cut at 200 bytes.
+    pub fn own(cause: Cause, sent: bool, detail: impl Into<String>) -> Fault {
+        let kind = match cause {
+            Cause::Limit => TransportFault::Protocol,
+            Cause::Drain => TransportFault::Reset,
+        };
+        Fault { kind, side: Side::Proxy(cause), sent, detail: bounded(detail.into()) }
+    }
+
     /// What an error of hyper's client means for a call that is waiting for its head.
     pub(super) fn from_call(error: &hyper::Error, sent: bool) -> Fault {
         if let Some(own) = own_fault(error) {
@@ -68,8 +88,10 @@ impl Fault {
             matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) && e.get_ref().is_some()
         });
         let kind = if invalid { TransportFault::Protocol } else { TransportFault::BodyTruncated };
-        let what = if invalid { "the body's framing is broken" } else { "the body broke off" };
-        Fault { kind, side, sent: true, detail: bounded(describe(error, what)) }
+        // What the system calls such an error ("invalid input parameter") reads as if the caller were to blame.
+        let detail =
+            if invalid { "the body's framing is broken".to_owned() } else { describe(error, "the body broke off") };
+        Fault { kind, side, sent: true, detail: bounded(detail) }
     }
 }
 
@@ -87,7 +109,7 @@ impl std::error::Error for Fault {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self.side {
             Side::Downstream => Some(&*CANCEL),
-            Side::Upstream => None,
+            Side::Upstream | Side::Proxy(_) => None,
         }
     }
 }

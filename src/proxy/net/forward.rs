@@ -1,7 +1,9 @@
 //! Carrying a request to the backend and its answer back: what changes in the heads, and nothing else (DESIGN 3).
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -11,6 +13,7 @@ use hyper::upgrade::OnUpgrade;
 use super::body::Body;
 use super::conn::ConnInfo;
 use super::fault::Fault;
+use super::interim::Relay;
 use super::upgrade::tunnel;
 use super::upstream::{HttpVersion, Upstream};
 use crate::http::{forwarded, hop};
@@ -94,8 +97,17 @@ impl Upstream {
             (Some(_), HttpVersion::One) => hop::upgrade(&parts.headers),
             _ => None,
         };
+        let relay = match &passage.conn.turn {
+            // An HTTP/1.0 dispatcher knows no interim answers (RFC 9110, 15.2).
+            Some(turn) if received == Version::HTTP_11 && self.settings().http == HttpVersion::One => {
+                // The connection's own task polls this.
+                let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+                Some(Relay::of(Arc::clone(turn), waker))
+            }
+            _ => None,
+        };
         self.rewrite(&mut parts, &body, passage, wanted.clone())?;
-        let mut response = self.send(Request::from_parts(parts, body), passage.head_timeout).await?;
+        let mut response = self.send(Request::from_parts(parts, body), passage.head_timeout, relay).await?;
         // A proxy answers in its own version (RFC 9110, 6.2).
         *response.version_mut() = Version::HTTP_11;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -107,8 +119,7 @@ impl Upstream {
         };
         let upstream = hyper::upgrade::on(&mut response);
         let idle = passage.policy.tunnel_idle;
-        passage.conn.tunnels.spawn(async move {
-            tunnel(downstream, upstream, idle).await;
+        passage.conn.tunnels.carry(tunnel(downstream, upstream, idle), move || {
             if let Some(OnTunnelEnd(tell)) = on_end {
                 tell();
             }

@@ -8,9 +8,11 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::expect::Outgoing;
 use super::fault::Fault;
+use super::limits::HYPER_HEADERS;
 use super::upstream::UpstreamSettings;
 use crate::clock::{Clock, Tick};
 
@@ -31,6 +33,10 @@ pub(super) struct Pool {
     clock: Arc<dyn Clock>,
     idle_timeout: Duration,
     max_idle: usize,
+    max_head: usize,
+    max_headers: usize,
+    /// Ends every connection.
+    cut: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -48,8 +54,16 @@ pub(super) struct Lease {
 }
 
 impl Pool {
-    pub(super) fn new(settings: &UpstreamSettings, clock: Arc<dyn Clock>) -> Pool {
-        Pool { idle: Mutex::default(), clock, idle_timeout: settings.idle_timeout, max_idle: settings.max_idle }
+    pub(super) fn new(settings: &UpstreamSettings, clock: Arc<dyn Clock>, cut: CancellationToken) -> Pool {
+        Pool {
+            idle: Mutex::default(),
+            clock,
+            idle_timeout: settings.idle_timeout,
+            max_idle: settings.max_idle,
+            max_head: settings.max_head,
+            max_headers: settings.max_headers,
+            cut,
+        }
     }
 
     /// The connection that was used last, if one is ready.
@@ -69,17 +83,21 @@ impl Pool {
     }
 
     /// A new connection over `stream`.
-    pub(super) async fn open(self: &Arc<Self>, stream: TcpStream, max_head: usize) -> Result<Lease, Fault> {
-        let (sender, driver) = http1::Builder::new()
-            .preserve_header_case(true)
-            .max_header_size(max_head)
-            .max_buf_size(max_head.max(400 * 1024))
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(|e| Fault::from_call(&e, false))?;
+    pub(super) async fn open(self: &Arc<Self>, stream: TcpStream) -> Result<Lease, Fault> {
+        let mut builder = http1::Builder::new();
+        builder.preserve_header_case(true).max_header_size(self.max_head).max_buf_size(self.max_head.max(400 * 1024));
+        if self.max_headers != HYPER_HEADERS {
+            builder.max_headers(self.max_headers);
+        }
+        let (sender, driver) =
+            builder.handshake(TokioIo::new(stream)).await.map_err(|e| Fault::from_call(&e, false))?;
+        let cut = self.cut.clone();
         let task = tokio::spawn(async move {
-            // The call's own future or body carries the error; an idle connection that closes is no event.
-            let _ = driver.with_upgrades().await;
+            tokio::select! {
+                // The call's own future or body carries the error; an idle connection that closes is no event.
+                _ = driver.with_upgrades() => {}
+                () = cut.cancelled() => {}
+            }
         });
         let connection = Connection { sender, task: Some(task.abort_handle()) };
         Ok(Lease { connection: Some(connection), pool: Arc::clone(self), reused: false })

@@ -10,10 +10,12 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::expect::Outgoing;
 use super::fault::Fault;
 use super::quiet::Quiet;
+use super::upstream::UpstreamSettings;
 use crate::rules::TransportFault;
 
 /// How often a connection with open streams is asked whether it still lives, and how long it may take to answer.
@@ -29,6 +31,9 @@ pub(super) struct Pool {
     connections: Mutex<Vec<Connection>>,
     /// One dial at a time: callers that arrive meanwhile share what it brings.
     dialing: Semaphore,
+    max_head: usize,
+    /// Ends every connection.
+    cut: CancellationToken,
 }
 
 struct Connection {
@@ -51,12 +56,12 @@ pub(super) struct Lease {
 }
 
 impl Pool {
-    pub(super) fn new() -> Pool {
-        Pool { connections: Mutex::default(), dialing: Semaphore::new(1) }
+    pub(super) fn new(settings: &UpstreamSettings, cut: CancellationToken) -> Pool {
+        Pool { connections: Mutex::default(), dialing: Semaphore::new(1), max_head: settings.max_head, cut }
     }
 
     /// A stream on a connection that has room, or on a new one from `dial`.
-    pub(super) async fn lease<F>(&self, max_head: usize, dial: impl FnOnce() -> F) -> Result<Lease, Fault>
+    pub(super) async fn lease<F>(&self, dial: impl FnOnce() -> F) -> Result<Lease, Fault>
     where
         F: Future<Output = Result<TcpStream, Fault>>,
     {
@@ -68,7 +73,7 @@ impl Pool {
         if let Some(lease) = self.take() {
             return Ok(lease);
         }
-        let connection = open(dial().await?, max_head).await?;
+        let connection = open(dial().await?, self.max_head, self.cut.clone()).await?;
         let lease = connection.lease(false);
         self.lock().push(connection);
         lease.ok_or_else(|| Fault::upstream(TransportFault::Protocol, false, "the backend allows no HTTP/2 streams"))
@@ -99,7 +104,7 @@ impl Connection {
     }
 }
 
-async fn open(stream: TcpStream, max_head: usize) -> Result<Connection, Fault> {
+async fn open(stream: TcpStream, max_head: usize, cut: CancellationToken) -> Result<Connection, Fault> {
     let (read, write) = stream.into_split();
     let io = tokio::io::join(Quiet::new(read, 0), write);
     let (sender, driver) = http2::Builder::new(TokioExecutor::new())
@@ -108,7 +113,8 @@ async fn open(stream: TcpStream, max_head: usize) -> Result<Connection, Fault> {
         .keep_alive_timeout(PING_WITHIN)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_header_list_size(u32::try_from(max_head).unwrap_or(u32::MAX))
+        // Past this the protocol library resets the stream without a word; up to it we say what the limit is.
+        .max_header_list_size(u32::try_from(max_head.saturating_mul(2)).unwrap_or(u32::MAX))
         .handshake(TokioIo::new(io))
         .await
         .map_err(|e| Fault::from_call(&e, false))?;
@@ -117,14 +123,17 @@ async fn open(stream: TcpStream, max_head: usize) -> Result<Connection, Fault> {
     let shared = Arc::clone(&streams);
     tokio::spawn(async move {
         let mut driver = pin!(driver);
-        poll_fn(|cx| {
+        let driven = poll_fn(|cx| {
             let polled = driver.as_mut().poll(cx);
             if polled.is_pending() {
                 shared.limit.store(driver.current_max_send_streams(), Ordering::Relaxed);
             }
             polled
-        })
-        .await
+        });
+        tokio::select! {
+            _ = driven => {}
+            () = cut.cancelled() => {}
+        }
     });
     Ok(Connection { sender, streams })
 }

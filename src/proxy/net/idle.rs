@@ -43,7 +43,7 @@ impl HttpBody for Idle {
         timer.as_mut().poll(cx).map(|()| {
             let limit = this.limit;
             Some(Err(match this.side {
-                Side::Upstream => Fault::upstream(
+                Side::Upstream | Side::Proxy(_) => Fault::upstream(
                     TransportFault::Timeout,
                     true,
                     format!("nothing came for {limit:?} (timeouts.idle)"),

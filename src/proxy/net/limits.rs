@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// hyper takes this default number of header fields from the stack, any other from the heap.
+pub(super) const HYPER_HEADERS: usize = 100;
+
 /// Bounds on connections and heads. In the configuration they are `limits.head`, `headers`, `header_timeout`, `idle` and
 /// `connections`; the others keep their defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]

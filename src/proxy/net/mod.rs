@@ -6,8 +6,12 @@
 //!
 //! What hyper does for us, and where it sets the limit:
 //! - Framing is hyper's. A request with `Transfer-Encoding` and `Content-Length` goes on by its coding alone, without the
-//!   length, as RFC 9112, 6.3 demands; hyper drops the length before we see it, so it cannot be refused.
-//! - Interim answers other than `100 Continue` end here: hyper's server cannot send them.
+//!   length, and its connection is closed after the answer, as RFC 9112, 6.3 demands. hyper drops the length before we see
+//!   it, so it cannot be refused; `lengths` closes after every chunked request of a connection that ever stated a length.
+//! - Interim answers pass from HTTP/1.1 to HTTP/1.1 (`interim`), beside hyper's server, which cannot send them. Between
+//!   peers of which one speaks HTTP/2 they end here: the library has no way to see or send them.
+//! - A dispatcher that closes its sending side has gone away, as for nginx and Envoy: a call that is given up looks just
+//!   so, and must end at the backend at once.
 //! - Trailers pass towards an HTTP/1.1 peer only if `Trailer` names them, and to a dispatcher only if it said
 //!   `TE: trailers` (RFC 9110, 6.5.1).
 //! - A 304 goes on without `Content-Length`.
@@ -25,6 +29,8 @@ mod forward;
 mod h1;
 mod h2;
 mod idle;
+mod interim;
+mod lengths;
 mod limits;
 mod observe;
 mod own;
@@ -38,7 +44,7 @@ pub use body::Body;
 pub use collect::{Collected, collect};
 pub use conn::ConnInfo;
 pub use drain::{Drain, DrainSignal, Phase};
-pub use fault::{Fault, Side};
+pub use fault::{Cause, Fault, Side};
 pub use forward::{ForwardPolicy, HostPolicy, OnTunnelEnd, Passage};
 pub use limits::{CallLimit, CallPermit, Limits};
 pub use observe::{BodyObserver, End, Observed};

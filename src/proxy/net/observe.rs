@@ -27,8 +27,8 @@ pub trait BodyObserver: Send + Unpin + 'static {
     /// Bytes that are about to be passed on.
     fn on_data(&mut self, data: &Bytes);
 
-    /// What goes out in place of the bytes that were shown last, if they are not to go out as they are. Only where
-    /// [`adds`](BodyObserver::adds) holds.
+    /// What goes out in place of the bytes that were shown last, if they are not to go out as they are; nothing at all if it
+    /// is empty. Only where [`adds`](BodyObserver::adds) holds.
     fn replacement(&mut self) -> Option<Bytes> {
         None
     }
@@ -93,7 +93,7 @@ where
         self
     }
 
-    fn pass(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+    fn pass(&mut self, frame: Frame<Bytes>) -> Option<Frame<Bytes>> {
         if let Some(data) = frame.data_ref() {
             self.observer.on_data(data);
             // A receiver that has counted the announced length does not ask for the end.
@@ -101,18 +101,21 @@ where
                 self.end(End::Complete);
             }
             let replaced = if self.observer.adds() { self.observer.replacement() } else { None };
-            return replaced.map_or(frame, Frame::data);
+            return match replaced {
+                None => Some(frame),
+                Some(bytes) => (!bytes.is_empty()).then(|| Frame::data(bytes)),
+            };
         }
         if let Some(trailers) = frame.trailers_ref() {
             self.observer.on_trailers(trailers);
         }
-        match self.end(End::Complete).filter(|_| self.observer.adds()) {
+        Some(match self.end(End::Complete).filter(|_| self.observer.adds()) {
             Some(last) => {
                 self.held = Some(frame);
                 Frame::data(last)
             }
             None => frame,
-        }
+        })
     }
 
     fn end(&mut self, end: End) -> Option<Bytes> {
@@ -159,13 +162,19 @@ where
         {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
-        match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
-            None => Poll::Ready(this.end(End::Complete).map(|last| Ok(Frame::data(last)))),
-            Some(Err(fault)) => {
-                let last = this.end(End::Broken(fault.clone()));
-                Poll::Ready(Some(last.map(Frame::data).ok_or(fault)))
+        loop {
+            let frame = match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
+                None => return Poll::Ready(this.end(End::Complete).map(|last| Ok(Frame::data(last)))),
+                Some(Err(fault)) => {
+                    let last = this.end(End::Broken(fault.clone()));
+                    return Poll::Ready(Some(last.map(Frame::data).ok_or(fault)));
+                }
+                Some(Ok(frame)) => this.pass(frame),
+            };
+            // All of it may have been kept back.
+            if let Some(frame) = frame {
+                return Poll::Ready(Some(Ok(frame)));
             }
-            Some(Ok(frame)) => Poll::Ready(Some(Ok(this.pass(frame)))),
         }
     }
 

@@ -24,6 +24,9 @@ const REFUSALS: usize = 64;
 /// How long a connection past the limit is kept to be told so.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
+/// How long calls that outlive the drain timeout have to be told so, before their connections are cut.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// Pause after the machine could not accept (too many open files, say), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -58,8 +61,9 @@ impl Bound {
     }
 }
 
-/// Serves all `listeners` with `service` until `drain` says stop, and returns when nothing is in flight any more: at
-/// the latest after the drain timeout, when what is left is cut off.
+/// Serves all `listeners` with `service` until `drain` says stop, and returns when nothing is in flight any more: at the
+/// latest a second after the drain timeout. In that second `service`, which sees it by [`DrainSignal::over`], may still
+/// answer the calls that it gives up; what is left then is cut off.
 ///
 /// HTTP/1.1 and HTTP/2 by prior knowledge are told apart by the first bytes. Names of header fields keep their case, if
 /// the service moves the request's and the answer's `Extensions` along with them. No field is added to an answer.
@@ -68,7 +72,7 @@ where
     S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    let tunnels = Arc::new(Tunnels::default());
+    let tunnels = Arc::new(Tunnels::until(drain.over_token()));
     let places = Places {
         open: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
@@ -85,9 +89,13 @@ where
         });
     }
     let mut stopping = drain;
-    let timeout = stopping.stopping().await;
+    stopping.stopping().await;
     tunnels.tracker.close();
-    if tokio::time::timeout(timeout, tunnels.tracker.wait()).await.is_err() {
+    tokio::select! {
+        () = tunnels.tracker.wait() => return,
+        () = stopping.overdue() => tunnels.over.cancel(),
+    }
+    if tokio::time::timeout(LAST_WORDS, tunnels.tracker.wait()).await.is_err() {
         tunnels.kill.cancel();
         tunnels.tracker.wait().await;
     }
@@ -118,6 +126,7 @@ where
             local: stream.local_addr().unwrap_or(bound.address),
             listener: index,
             tunnels: Arc::clone(&shared.tunnels),
+            turn: None,
         };
         if let Ok(place) = Arc::clone(&places.open).try_acquire_owned() {
             let shared = Arc::clone(shared);

@@ -14,15 +14,37 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Everything that must end before the process may.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tunnels {
-    /// Connections and tunnels in progress.
+    /// Connections, calls and tunnels in progress.
     pub(super) tracker: TaskTracker,
-    /// Cuts them off.
+    /// The time for what is in flight is over: ends tunnels, which nobody can say a last word into.
+    pub(super) over: CancellationToken,
+    /// Cuts connections off.
     pub(super) kill: CancellationToken,
 }
 
 impl Tunnels {
+    /// None yet, and `over` is still to come.
+    pub(super) fn until(over: CancellationToken) -> Tunnels {
+        Tunnels { tracker: TaskTracker::new(), over, kill: CancellationToken::new() }
+    }
+
+    /// Carries a tunnel until it ends or the time for it is over, and then calls `ended`.
+    pub(super) fn carry(
+        &self,
+        tunnel: impl Future<Output = ()> + Send + 'static,
+        ended: impl FnOnce() + Send + 'static,
+    ) {
+        let over = self.over.clone();
+        self.tracker.spawn(async move {
+            tokio::select! {
+                () = tunnel => ended(),
+                () = over.cancelled() => {}
+            }
+        });
+    }
+
     /// Runs `task` until it is done or everything is cut off.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let kill = self.kill.clone();

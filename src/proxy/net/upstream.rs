@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
+use tokio_util::sync::CancellationToken;
 
 use super::answer::{Call, Lease, answer};
 use super::body::Body;
 use super::connect::dial;
 use super::expect::{Outgoing, Progress};
-use super::fault::Fault;
+use super::fault::{Cause, Fault};
+use super::interim::Relay;
 use super::{h1, h2};
 use crate::clock::Clock;
 use crate::rules::TransportFault;
@@ -43,8 +45,10 @@ pub struct UpstreamSettings {
     pub idle_timeout: Duration,
     /// How many HTTP/1.1 connections may wait for a next call. Default 64.
     pub max_idle: usize,
-    /// Bound on the head of an answer, in bytes. Default 256 KiB.
+    /// Bound on the head of an answer, in bytes (`limits.head`). Default 64 KiB.
     pub max_head: usize,
+    /// Bound on the number of its fields (`limits.headers`). Default 100.
+    pub max_headers: usize,
 }
 
 impl UpstreamSettings {
@@ -57,7 +61,8 @@ impl UpstreamSettings {
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(4),
             max_idle: 64,
-            max_head: 256 * 1024,
+            max_head: 64 * 1024,
+            max_headers: 100,
         }
     }
 }
@@ -73,13 +78,16 @@ struct Inner {
     settings: UpstreamSettings,
     h1: Arc<h1::Pool>,
     h2: h2::Pool,
+    cut: CancellationToken,
 }
 
 impl Upstream {
     /// A backend; nothing is connected yet.
     pub fn new(settings: UpstreamSettings, clock: Arc<dyn Clock>) -> Upstream {
-        let h1 = Arc::new(h1::Pool::new(&settings, clock));
-        Upstream { inner: Arc::new(Inner { settings, h1, h2: h2::Pool::new() }) }
+        let cut = CancellationToken::new();
+        let h1 = Arc::new(h1::Pool::new(&settings, clock, cut.clone()));
+        let h2 = h2::Pool::new(&settings, cut.clone());
+        Upstream { inner: Arc::new(Inner { settings, h1, h2, cut }) }
     }
 
     /// How it is reached.
@@ -90,6 +98,11 @@ impl Upstream {
     /// Connections that wait for a call (HTTP/1.1) or are open (HTTP/2), for a gauge.
     pub fn pooled(&self) -> usize {
         self.inner.h1.idle_count() + self.inner.h2.count()
+    }
+
+    /// Closes all connections for good, with the calls on them: the process ends.
+    pub fn cut(&self) {
+        self.inner.cut.cancel();
     }
 
     /// Opens a connection and closes it again: whether anybody listens (DESIGN 7, confirmation of transport faults).
@@ -105,7 +118,7 @@ impl Upstream {
     /// # Errors
     /// Why there is no answer within `limit`.
     pub async fn probe_request(&self, request: Request<Body>, limit: Duration) -> Result<StatusCode, Fault> {
-        self.send(request, Some(limit)).await.map(|response| response.status())
+        self.send(request, Some(limit), None).await.map(|response| response.status())
     }
 
     /// Sends a request of our own and gives the answer, whose head must come within `limit`.
@@ -119,6 +132,7 @@ impl Upstream {
     /// Sends `request` and waits for the head of the answer, at most `head_timeout` beyond the last progress of the
     /// request's own body. It is sent once: only what has certainly not left this process is tried on another
     /// connection. Dropping the future, or the body of the answer before its end, ends the stream at the backend at once.
+    /// Interim answers go to `relay`.
     ///
     /// # Errors
     /// The fault, with `sent` telling whether the backend may have seen the request.
@@ -126,8 +140,9 @@ impl Upstream {
         &self,
         request: Request<Body>,
         head_timeout: Option<Duration>,
+        relay: Option<Relay>,
     ) -> Result<Response<Body>, Fault> {
-        let (call, request) = Call::start(request, self.inner.settings.http);
+        let (call, request) = Call::start(request, self.inner.settings.http, relay);
         match head_timeout {
             None => self.exchange(request, call).await,
             Some(limit) => {
@@ -153,16 +168,19 @@ impl Upstream {
             let pooled = if tries < STALE_TRIES { self.inner.h1.take() } else { None };
             let mut lease = match pooled {
                 Some(lease) => lease,
-                None => self.inner.h1.open(self.dial().await?, self.inner.settings.max_head).await?,
+                None => self.inner.h1.open(self.dial().await?).await?,
             };
             let Some(sender) = lease.sender() else {
                 return Err(Fault::upstream(TransportFault::Reset, false, "the connection was taken away"));
             };
             match sender.try_send_request(request).await {
-                Ok(response) => return Ok(answer(response, Lease::One(lease), call)),
+                Ok(response) => {
+                    self.check_head(&response)?;
+                    return Ok(answer(response, Lease::One(lease), call));
+                }
                 Err(mut refused) => match refused.take_message() {
                     Some(unsent) if lease.reused => request = unsent,
-                    unsent => return Err(Fault::from_call(refused.error(), unsent.is_none())),
+                    unsent => return Err(self.fault(refused.error(), unsent.is_none())),
                 },
             }
             tries += 1;
@@ -172,21 +190,49 @@ impl Upstream {
     async fn exchange_h2(&self, mut request: Request<Outgoing>, call: Call) -> Result<Response<Body>, Fault> {
         let mut tries = 0;
         loop {
-            let mut lease = self.inner.h2.lease(self.inner.settings.max_head, || self.dial()).await?;
+            let mut lease = self.inner.h2.lease(|| self.dial()).await?;
             match lease.sender().try_send_request(request).await {
-                Ok(response) => return Ok(answer(response, Lease::Two(lease), call)),
+                Ok(response) => {
+                    self.check_head(&response)?;
+                    return Ok(answer(response, Lease::Two(lease), call));
+                }
                 Err(mut refused) => match refused.take_message() {
                     Some(unsent) if lease.reused && tries < STALE_TRIES => request = unsent,
-                    unsent => return Err(Fault::from_call(refused.error(), unsent.is_none())),
+                    unsent => return Err(self.fault(refused.error(), unsent.is_none())),
                 },
             }
             tries += 1;
         }
     }
 
+    /// hyper stops at the limits only where a head is still incomplete.
+    fn check_head<B>(&self, response: &Response<B>) -> Result<(), Fault> {
+        let settings = &self.inner.settings;
+        let size: usize = response.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        if size > settings.max_head || response.headers().len() > settings.max_headers {
+            return Err(self.head_too_large());
+        }
+        Ok(())
+    }
+
+    fn fault(&self, error: &hyper::Error, sent: bool) -> Fault {
+        if error.is_parse_too_large() { self.head_too_large() } else { Fault::from_call(error, sent) }
+    }
+
+    fn head_too_large(&self) -> Fault {
+        let UpstreamSettings { max_head, max_headers, .. } = self.inner.settings;
+        let detail = format!(
+            "the head of the answer has more than {max_head} bytes (limits.head) or {max_headers} fields (limits.headers)"
+        );
+        Fault::own(Cause::Limit, true, detail)
+    }
+
     async fn dial(&self) -> Result<tokio::net::TcpStream, Fault> {
         let settings = &self.inner.settings;
-        dial(&settings.host, settings.port, settings.connect_timeout).await
+        tokio::select! {
+            dialed = dial(&settings.host, settings.port, settings.connect_timeout) => dialed,
+            () = self.inner.cut.cancelled() => Err(Fault::upstream(TransportFault::Reset, false, "given up while connecting")),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The socket of an HTTP/1.1 dispatcher, with what hyper's server leaves to its caller: the time limits between and
-//! inside heads (408), the text of refusals that hyper answers bare (400, 414, 431), and a close that does not destroy
-//! an answer which the dispatcher has not read yet.
+//! inside heads (408), the text of refusals that hyper answers bare (400, 414, 431), interim answers (1xx), and a close that
+//! does not destroy an answer which the dispatcher has not read yet.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -15,6 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use super::interim::Interim;
+use super::lengths::Lengths;
 use super::limits::Limits;
 use super::own::Refusal;
 
@@ -28,6 +30,8 @@ pub(super) struct Turn {
     calls: AtomicU64,
     upgraded: AtomicBool,
     unread: AtomicBool,
+    has_lengths: AtomicBool,
+    pub(super) interim: Interim,
 }
 
 /// A call is in progress as long as one of these lives.
@@ -59,6 +63,11 @@ impl Turn {
     /// No call is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.busy.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether a line of the connection ever began as a `Content-Length` field does.
+    pub(super) fn has_lengths(&self) -> bool {
+        self.has_lengths.load(Ordering::Acquire)
     }
 
     fn is_upgraded(&self) -> bool {
@@ -112,6 +121,9 @@ pub(super) struct Wire {
     prefix: Bytes,
     turn: Arc<Turn>,
     limits: Arc<Limits>,
+    lengths: Lengths,
+    /// An interim answer of which something is still to be written.
+    interim: Bytes,
     seen_calls: u64,
     /// Some of the next head has been read.
     partial: bool,
@@ -131,6 +143,8 @@ impl Wire {
             prefix,
             turn,
             limits,
+            lengths: Lengths::default(),
+            interim: Bytes::new(),
             seen_calls: 0,
             partial: false,
             owed: false,
@@ -192,6 +206,34 @@ impl Wire {
         Poll::Ready(Ok(()))
     }
 
+    /// Looks at bytes that hyper is about to read.
+    fn look_at(&mut self, bytes: &[u8]) {
+        if !self.turn.has_lengths() && !self.turn.is_upgraded() && self.lengths.found_in(bytes) {
+            self.turn.has_lengths.store(true, Ordering::Release);
+        }
+    }
+
+    /// Writes what is left of interim answers that have been begun.
+    fn poll_begun_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.interim.is_empty() {
+            let n = ready!(Pin::new(&mut self.io).poll_write(cx, &self.interim))?;
+            if n == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.interim.advance(n);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes all interim answers. Only where hyper has nothing buffered: it gets no final answer before this is done.
+    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.turn.interim.is_waiting() {
+            ready!(self.poll_begun_interim(cx))?;
+            self.interim = self.turn.interim.take().unwrap_or_default();
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Whether `head` is a refusal that hyper writes by itself, to be replaced by ours.
     fn is_bare_refusal(&self, head: &[u8]) -> bool {
         !self.owed && !self.turn.is_upgraded() && head.starts_with(b"HTTP/1.1 4")
@@ -217,7 +259,9 @@ impl AsyncRead for Wire {
         this.catch_up();
         if !this.prefix.is_empty() {
             let n = this.prefix.len().min(buf.remaining());
-            buf.put_slice(&this.prefix.split_to(n));
+            let bytes = this.prefix.split_to(n);
+            this.look_at(&bytes);
+            buf.put_slice(&bytes);
             this.partial = true;
             return Poll::Ready(Ok(()));
         }
@@ -225,6 +269,7 @@ impl AsyncRead for Wire {
             let before = buf.filled().len();
             if Pin::new(&mut this.io).poll_read(cx, buf)?.is_ready() {
                 this.eof = buf.filled().len() == before;
+                this.look_at(buf.filled().get(before..).unwrap_or_default());
                 this.partial |= !this.eof && this.waits_for_head();
                 return Poll::Ready(Ok(()));
             }
@@ -247,6 +292,7 @@ impl AsyncRead for Wire {
 impl AsyncWrite for Wire {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        ready!(this.poll_begun_interim(cx))?;
         match this.poll_replaced(cx, buf, buf.len()) {
             Some(replaced) => replaced,
             None => Pin::new(&mut this.io).poll_write(cx, buf),
@@ -259,6 +305,7 @@ impl AsyncWrite for Wire {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        ready!(this.poll_begun_interim(cx))?;
         let head = bufs.first().map(|b| &**b).unwrap_or_default();
         match this.poll_replaced(cx, head, bufs.iter().map(|b| b.len()).sum()) {
             Some(replaced) => replaced,
@@ -273,6 +320,7 @@ impl AsyncWrite for Wire {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.io).poll_flush(cx))?;
+        ready!(this.poll_interim(cx))?;
         this.catch_up();
         // hyper flushes when its buffer is empty: with no call in progress, all that was owed is written.
         if this.waits_for_head() {

@@ -84,6 +84,33 @@ impl Event for ShortCircuited<'_> {
     }
 }
 
+/// A call passed only because its tool is observed: enforced, it would have been answered without the upstream (DESIGN 7).
+#[derive(Clone, Copy, Debug)]
+pub struct WouldShortCircuit<'a> {
+    /// The tool's handles.
+    pub tool: &'a ToolMetrics,
+    /// The tool's real name, for the log.
+    pub name: &'a str,
+    /// Why.
+    pub reason: Reason,
+    /// The signature that the tool is DOWN for.
+    pub signature: Option<&'a str>,
+}
+
+impl Event for WouldShortCircuit<'_> {
+    fn emit(self, _: &Metrics) {
+        self.tool.would_short_circuit(self.reason);
+        tracing::debug!(
+            target: "toolvane::call",
+            backend = %self.tool.backend_label(),
+            tool = %Shown(self.name),
+            reason = self.reason.as_str(),
+            signature = self.signature,
+            "call of an observed tool passed, enforce mode would have answered it"
+        );
+    }
+}
+
 /// A request was refused by one of our limits.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitRejected {

@@ -103,9 +103,8 @@ pub struct Audited<'a> {
 }
 
 impl Event for Audited<'_> {
-    fn emit(self, metrics: &Metrics) {
+    fn emit(self, _: &Metrics) {
         let result = if self.done { "done" } else { "refused" };
-        metrics.admin_writes.get_or_create(&labels::OneResult { result }).inc();
         tracing::info!(
             target: "toolvane::audit",
             who = %Shown(self.who),

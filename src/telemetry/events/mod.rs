@@ -8,7 +8,7 @@ mod life;
 mod manifest;
 mod store;
 
-pub use call::{CallEnded, ConnectFailed, IdentityHeaderDropped, LimitRejected, ShortCircuited};
+pub use call::{CallEnded, ConnectFailed, IdentityHeaderDropped, LimitRejected, ShortCircuited, WouldShortCircuit};
 pub use health::{Cause, CooldownStarted, DiagnosisClaim, Evicted, Probed, StatusChanged, TrialChanged};
 pub use life::{Audited, Draining, InternalError, Reloaded, Started, Stopped};
 pub use manifest::{ListHandled, ListNotified};

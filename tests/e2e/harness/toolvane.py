@@ -33,6 +33,7 @@ class Toolvane:
             "admin": {"listen": "127.0.0.1:0"},
             "backends": [{"name": "backend", "kind": "mcp", "url": backend_url}],
             "store": {"path": str(self.folder / f"toolvane-{next(NUMBERS)}.redb")},
+            "drain_announce": "0s",
             **config,
         }
 

@@ -1,0 +1,1 @@
+"""The dashboards, one file each; `panels` holds what they are made of."""
