@@ -126,7 +126,7 @@ impl Upstream {
     /// # Errors
     /// Why there is none.
     pub async fn probe_exchange(&self, request: Request<Body>, limit: Duration) -> Result<Response<Body>, Fault> {
-        self.send(request, Some(limit)).await
+        self.send(request, Some(limit), None).await
     }
 
     /// Sends `request` and waits for the head of the answer, at most `head_timeout` beyond the last progress of the
