@@ -25,8 +25,7 @@ pub(super) struct Changed {
 pub(super) fn tell(
     admin: &Admin,
     who: &Principal,
-    method: &Method,
-    uri: &Uri,
+    (method, uri): (&Method, &Uri),
     status: StatusCode,
     changed: Option<Changed>,
 ) {

@@ -54,7 +54,7 @@ pub(super) async fn guard(
     };
     let changed: Option<Changed> = response.extensions_mut().remove();
     if !routes::is_read(&method) && changed.as_ref().is_none_or(|changed| !changed.silent) {
-        audit::tell(&admin, &who, &method, &uri, response.status(), changed);
+        audit::tell(&admin, &who, (&method, &uri), response.status(), changed);
     }
     response
 }

@@ -72,7 +72,7 @@ pub(super) async fn one(
         let key = found.pop();
         if let (Some(key), false) = (&key, found.is_empty()) {
             found.push(key.clone());
-            return Err(Box::new(several(found)));
+            return Err(Box::new(several(&found)));
         }
         let document = key.and_then(|key| admin.registry.document(&key, now)).ok_or_else(nothing_held)?;
         let tag = etag(&document);

@@ -81,7 +81,7 @@ impl Named {
             }),
             (Some(key), false) => {
                 found.push(key);
-                Err(Box::new(several(found)))
+                Err(Box::new(several(&found)))
             }
         }
     }
@@ -118,7 +118,7 @@ impl Named {
 }
 
 /// Several documents fit.
-pub(super) fn several(keys: Vec<Key>) -> Response {
+pub(super) fn several(keys: &[Key]) -> Response {
     let body = json!({
         "type": "about:blank", "title": "more than one document", "status": 409,
         "detail": "add `backend` or `tenant` to tell them apart", "documents": keys,

@@ -39,7 +39,7 @@ pub(super) fn diagnose(
         EngineKind::External => Engine::External,
         EngineKind::Builtin => Engine::Builtin,
         EngineKind::Webhook(receiver) => {
-            Engine::Webhook(Webhook { url: receiver.url.to_string(), signer: signer(receiver)? })
+            Engine::Webhook(Box::new(Webhook { url: receiver.url.to_string(), signer: signer(receiver)? }))
         }
         EngineKind::Llm(model) => {
             let (url, name) = (model.url.to_string(), model.model.to_string());

@@ -121,14 +121,7 @@ impl App {
         let (drain, signal) = Drain::new();
         let listeners = bind(&config).await?;
         let admin_bound = bind_admin(&config).await?;
-        let leave = Leaving {
-            registry: Arc::clone(&registry),
-            telemetry: Arc::clone(&telemetry),
-            proxy: proxy.clone(),
-            drain,
-            announce: config.drain_announce,
-            timeout: config.drain_timeout,
-        };
+        let leave = Leaving::new(&config, (&registry, &telemetry, &proxy), drain);
         let leaving = leave.clone();
         let admin = Arc::new(Admin {
             leave: Arc::new(move || leaving.in_order()),
@@ -198,6 +191,15 @@ struct Leaving {
 }
 
 impl Leaving {
+    fn new(
+        config: &Config,
+        (registry, telemetry, proxy): (&Arc<Registry>, &Arc<Telemetry>, &Proxy),
+        drain: Drain,
+    ) -> Leaving {
+        let (registry, telemetry, proxy) = (Arc::clone(registry), Arc::clone(telemetry), proxy.clone());
+        Leaving { registry, telemetry, proxy, drain, announce: config.drain_announce, timeout: config.drain_timeout }
+    }
+
     fn in_order(&self) {
         self.freeze();
         self.drain.announce();

@@ -69,7 +69,7 @@ fn line(data: &str, form: Form) -> String {
     if form == Form::Json {
         return data.to_owned();
     }
-    let text = |name: &str| match &facts[name] {
+    let text = |name: &str| match facts.get(name)? {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),

@@ -45,15 +45,17 @@ pub(super) async fn status(args: &Status, out: &mut impl Write) -> Result<u8, As
         let given = named.iter().filter_map(|(name, value)| Some(format!("{name}={}", escaped(value.as_deref()?))));
         let query: Vec<String> = given.collect();
         let part = args.access.ask("GET", &format!("/v1/tools?{}", query.join("&")), None).await?;
-        tools.extend(part["tools"].as_array().cloned().unwrap_or_default());
-        match part["next"].as_str() {
+        tools.extend(part.get("tools").and_then(Value::as_array).cloned().unwrap_or_default());
+        match part.get("next").and_then(Value::as_str) {
             Some(next) => after = Some(next.to_owned()),
             None => break,
         }
     }
-    let bad = |tool: &Value| match (args.fail_on, tool["status"].as_str()) {
-        (Some(FailOn::Degraded), Some("DEGRADED" | "DOWN")) | (Some(FailOn::Down), Some("DOWN")) => true,
-        _ => false,
+    let is = |tool: &Value, status: &str| tool.get("status").and_then(Value::as_str) == Some(status);
+    let bad = |tool: &Value| match args.fail_on {
+        Some(FailOn::Degraded) => is(tool, "DEGRADED") || is(tool, "DOWN"),
+        Some(FailOn::Down) => is(tool, "DOWN"),
+        None => false,
     };
     let code = if tools.iter().any(bad) { BAD } else { FINE };
     let text = match args.access.output {
@@ -68,8 +70,10 @@ fn shown(tools: &[Value]) -> String {
     let titles = ["BACKEND", "TOOL", "STATUS", "SINCE", "BACK AT", "SIGNATURE", "NOTE"];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     for tool in tools {
-        let text = |name: &str| tool[name].as_str().unwrap_or("-").to_owned();
-        let status = match (text("status"), tool["retesting"] == true, tool["override"].is_object()) {
+        let fact = |name: &str| tool.get(name);
+        let text = |name: &str| fact(name).and_then(Value::as_str).unwrap_or("-").to_owned();
+        let retesting = fact("retesting").and_then(Value::as_bool).unwrap_or(false);
+        let status = match (text("status"), retesting, fact("override").is_some_and(Value::is_object)) {
             (status, _, true) => format!("{status} (override)"),
             (_, true, false) => "RETESTING".to_owned(),
             (status, false, false) => status,

@@ -166,16 +166,14 @@ pub(super) async fn recheck(args: &Recheck, out: &mut impl Write) -> Result<u8, 
     let query = pairs.collect::<Vec<_>>().join("&");
     let path = format!("/v1/tools/{}/recheck?{query}", escaped(&args.tool));
     let answer = args.access.ask("POST", &path, None).await?;
-    let works = answer["result"] == "works";
+    let fact = |name: &str| answer.get(name).and_then(Value::as_str);
+    let works = fact("result") == Some("works");
     let text = match (args.access.output, works) {
         (Form::Json, _) => answer.to_string(),
         (Form::Table, true) => format!("{} works", args.tool),
-        (Form::Table, false) => format!(
-            "{} fails: {} ({})",
-            args.tool,
-            answer["signature"].as_str().unwrap_or("-"),
-            answer["said"].as_str().unwrap_or_default()
-        ),
+        (Form::Table, false) => {
+            format!("{} fails: {} ({})", args.tool, fact("signature").unwrap_or("-"), fact("said").unwrap_or_default())
+        }
     };
     let _ = writeln!(out, "{text}");
     Ok(if works { FINE } else { super::BAD })
@@ -193,21 +191,16 @@ pub(super) async fn order(access: &Access, what: &str, out: &mut impl Write) -> 
 }
 
 fn tell(answer: &Value, form: Form, out: &mut impl Write) -> u8 {
-    let text = |name: &str| answer[name].as_str().unwrap_or("-").to_owned();
+    let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or("-");
     let line = match form {
         Form::Json => answer.to_string(),
         Form::Table => {
-            let forced = answer["override"]["force"].as_str().map(|force| {
-                format!(", override {force} until {}", answer["override"]["until"].as_str().unwrap_or("-"))
-            });
-            format!(
-                "{} {} {}: {}{}",
-                text("toolName"),
-                text("scope"),
-                text("scopeId"),
-                text("status"),
-                forced.unwrap_or_default()
-            )
+            let document = [text("/toolName"), text("/scope"), text("/scopeId")].join(" ");
+            let forced = match answer.pointer("/override/force").and_then(Value::as_str) {
+                Some(force) => format!(", override {force} until {}", text("/override/until")),
+                None => String::new(),
+            };
+            format!("{document}: {}{forced}", text("/status"))
         }
     };
     let _ = writeln!(out, "{line}");

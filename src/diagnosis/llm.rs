@@ -64,22 +64,23 @@ impl Llm {
                 Ok(message) => message,
                 Err(found) => return found,
             };
-            let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
+            let calls = message.get("tool_calls").and_then(Value::as_array).cloned().unwrap_or_default();
+            let said = message.get("content");
             if calls.is_empty() {
-                let text = message["content"].as_str().unwrap_or_default();
+                let text = said.and_then(Value::as_str).unwrap_or_default();
                 return match Answer::read(text.as_bytes(), widest, now) {
                     Ok(answer) => Found::Answer(Box::new(answer)),
                     Err(why) => Found::Malformed(why),
                 };
             }
-            messages.push(json!({"role": "assistant", "content": message["content"], "tool_calls": calls}));
+            messages.push(json!({"role": "assistant", "content": said, "tool_calls": calls}));
             for call in &calls {
                 let shown = if probes < PROBES_MAX {
                     probe(job, prober, call, &mut probes).await
                 } else {
                     "no tries are left: answer now".to_owned()
                 };
-                messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": shown}));
+                messages.push(json!({"role": "tool", "tool_call_id": call.get("id"), "content": shown}));
             }
         }
         Found::Malformed("it asked for tools without end".to_owned())

@@ -37,7 +37,7 @@ pub enum Engine {
     /// The tool itself is tried.
     Builtin,
     /// An engine over HTTP.
-    Webhook(Webhook),
+    Webhook(Box<Webhook>),
     /// A language model.
     Llm(Llm),
 }

@@ -102,11 +102,10 @@ impl Overrides {
             return None;
         }
         let pinned = self.table.pin();
-        let found = cascade::keys(caller, at).find_map(|key| {
+        cascade::keys(caller, at).find_map(|key| {
             let forced = pinned.get(&key)?;
             (forced.until.tick > now).then(|| Arc::clone(forced))
-        });
-        found
+        })
     }
 
     /// Shows what stands on an entry, or that nothing does any more.
