@@ -173,7 +173,7 @@ impl Errand<'_> {
         if session.contains_key(SESSION) {
             // A session that cannot be ended ends by itself.
             let _ =
-                self.send(self.request(Method::DELETE, self.backend.config.url.path(), session, Body::empty())).await;
+                self.send(self.request(Method::DELETE, self.backend.config.url.path(), &session, Body::empty())).await;
         }
         Ok(reading(&head, answer))
     }
@@ -208,7 +208,7 @@ impl Errand<'_> {
             members.insert("id".to_owned(), json!(id));
         }
         let body = Body::full(message.to_string().into_bytes());
-        let request = self.request(Method::POST, self.backend.config.url.path(), headers, body);
+        let request = self.request(Method::POST, self.backend.config.url.path(), &headers, body);
         let response = self.send(request).await?;
         let head = head_of(&response);
         let answer = match id {
@@ -228,13 +228,13 @@ impl Errand<'_> {
         } else {
             (path, Body::full(Value::Object(rest).to_string().into_bytes()))
         };
-        let response = self.send(self.request(route.method.clone(), &target, HeaderMap::new(), body)).await?;
+        let response = self.send(self.request(route.method.clone(), &target, &HeaderMap::new(), body)).await?;
         let head = head_of(&response);
         let bytes = within(bounded(response.into_body())).await?;
         Ok(Reading::of_http(&head, String::from_utf8_lossy(&bytes).into_owned(), None))
     }
 
-    fn request(&self, method: Method, target: &str, headers: HeaderMap, body: Body) -> Request<Body> {
+    fn request(&self, method: Method, target: &str, headers: &HeaderMap, body: Body) -> Request<Body> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = target.parse().unwrap_or_default();
