@@ -57,7 +57,7 @@ mod tests {
             ("Authorization: Bearer abc.def.ghi failed", "abc.def", "failed"),
             (r#"{"error":"denied","access_token":"s3cr3t-value"}"#, "s3cr3t", r#""error":"denied""#),
             ("GET https://api/x?api_key=k-123456&page=2 -> 500", "k-123456", "page=2 -> 500"),
-            ("connect postgres://bob:hunter2@db/x refused", "hunter2", "@db/x refused"),
+            ("connect postgres://bob:hunter2@db/x refused", "hunter2", "db/x refused"),
             ("no mailbox for carol@example.org here", "carol@", "no mailbox for"),
             ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln expired", "eyJhbGci", "expired"),
             ("key sk-proj_ABCDEFGHIJKLMNOP is invalid", "ABCDEFGH", "is invalid"),

@@ -54,7 +54,7 @@ impl Process {
         let store = home.join("state.redb");
         let text = format!(
             "listen: 127.0.0.1:0\nadmin: {{listen: \"127.0.0.1:0\", {admin}{TOKENS}}}\n\
-             store: {{path: \"{}\"}}\nbackends: [{{name: demo, kind: mcp, url: \"http://{backend}/mcp\"}}]\n{more}",
+             store: {{path: \"{}\"}}\nbackends: [{{name: demo, kind: mcp, url: \"http://{backend}/mcp\", timeouts: {{connect: 60s}}}}]\n{more}",
             store.display()
         );
         let source = Arc::new(Source::new("test.yaml", text));
@@ -221,7 +221,7 @@ impl Follower {
                     let rest = self.text.split_off(at + end.len());
                     return std::mem::replace(&mut self.text, rest);
                 }
-                let mut bytes = [0; 64 * 1024];
+                let mut bytes = vec![0; 64 * 1024];
                 let read = self.stream.read(&mut bytes).await.unwrap();
                 assert!(read > 0, "the stream ended with {:?}", self.text);
                 self.text += &String::from_utf8_lossy(&bytes[..read]);
