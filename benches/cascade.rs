@@ -30,6 +30,7 @@ fn mark(to: Status) -> Mark {
         origin: Origin::Admin,
         by: Arc::from("bench"),
         note: Arc::from("because"),
+        since: None,
         recovery: Some(Duration::from_secs(3_600)),
         user_action_hint: None,
     }

@@ -79,6 +79,20 @@ impl FromStr for Wall {
     }
 }
 
+impl schemars::JsonSchema for Wall {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "format": "date-time"})
+    }
+}
+
 impl From<SystemTime> for Wall {
     fn from(time: SystemTime) -> Wall {
         match time.duration_since(UNIX_EPOCH) {

@@ -1,13 +1,14 @@
 //! toolvane: a sidecar reverse proxy that knows which tools of an LLM agent are usable, for whom, and until when.
 //!
 //! `ARCHITECTURE.md` tells the life of a call and which module does what. A module may use those before it in this list
-//! only: `clock`, `fetch`, `glob` ← `yaml` ← `mcp`, `http` ← `rules` ← `health` ← `config`, `store` ← `telemetry` ← `proxy`, `readiness` ← `admin` ← `app` ← `cli`.
+//! only: `clock`, `fetch`, `glob` ← `yaml` ← `mcp`, `http` ← `rules` ← `health` ← `config`, `store` ← `telemetry` ← `diagnosis`, `proxy`, `readiness` ← `admin` ← `app` ← `cli`.
 
 pub mod admin;
 pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod diagnosis;
 pub mod fetch;
 pub mod glob;
 pub mod health;

@@ -170,7 +170,7 @@ async fn exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &s
 /// One request on a connection of its own; the answer is read to the end of the connection.
 async fn raw_exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(to).await.unwrap();
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n");
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     if !body.is_empty() {
         head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
     }
@@ -476,8 +476,7 @@ async fn when_the_upgraded_connection_of_a_session_closes_its_own_tools_go_with_
     proxy.list(&[("mcp-session-id", "s1")]).await;
 
     let mut stream = TcpStream::connect(proxy.running.listen[0]).await.unwrap();
-    let head =
-        "GET /ws HTTP/1.1\r\nhost: test\r\nconnection: upgrade\r\nupgrade: websocket\r\nmcp-session-id: s1\r\n\r\n";
+    let head = "GET /ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\nmcp-session-id: s1\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut heard = String::new();
     stream.read_to_string(&mut heard).await.unwrap();

@@ -32,6 +32,7 @@ fn mark(to: Status, recovery: Option<Duration>) -> Mark {
         origin: Origin::Admin,
         by: Arc::from("ops"),
         note: Arc::from("a note of some length, which must not be copied"),
+        since: None,
         recovery,
         user_action_hint: Some(Arc::from("a hint")),
     }

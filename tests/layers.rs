@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["health"],
     &["config", "store"],
     &["telemetry"],
-    &["proxy", "readiness"],
+    &["proxy", "readiness", "diagnosis"],
     &["admin"],
     &["app"],
     &["cli"],

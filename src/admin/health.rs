@@ -6,33 +6,34 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use axum::http::header::ETAG;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
-use super::query::{Parameters, scope};
+use super::query::Parameters;
+use super::routes::{CALLER, LIST, TOOLS};
+use super::target::{Named, several};
+use super::write::etag;
 use super::{Admin, refuse};
 use crate::clock::{Now, Wall};
-use crate::health::{Caller, Document, Filter, Status, ToolRef, View};
+use crate::health::{Caller, Document, Filter, Override, Status, ToolRef, View};
 use crate::proxy::Hidden;
 use crate::rules::{Classification, Scope};
 
 type Given = Query<BTreeMap<String, String>>;
 type Answer = Result<Response, Box<Response>>;
 
-/// The word for GLOBAL's scope id in a path.
-const NO_ID: &str = "-";
-
 /// A document as it is shown: as stored, and whether its next trial is due.
 #[derive(Serialize)]
-struct Shown {
+pub(super) struct Shown {
     #[serde(flatten)]
     document: Document,
     retesting: bool,
 }
 
 impl Shown {
-    fn of(document: Document, now: Now) -> Shown {
+    pub(super) fn of(document: Document, now: Now) -> Shown {
         let due = document.next_trial_at.is_some_and(|at| at <= now.wall);
         Shown { retesting: document.status == Status::Down && due, document }
     }
@@ -41,7 +42,8 @@ impl Shown {
 /// `GET /v1/health`: the documents in memory that fit.
 pub(super) async fn list(State(admin): State<Arc<Admin>>, Query(given): Given) -> Response {
     answer(|| {
-        let given = Parameters::checked(given, &["scope", "scopeId", "tenant", "backend", "tool", "status"])?;
+        let given = Parameters::checked(given, LIST)?;
+        let page = given.page()?;
         let filter = Filter {
             scope: given.scope()?,
             scope_id: given.text("scopeId").map(str::to_owned),
@@ -52,9 +54,9 @@ pub(super) async fn list(State(admin): State<Arc<Admin>>, Query(given): Given) -
             due_cooldown: false,
         };
         let now = admin.clock.now();
-        let documents: Vec<Shown> =
-            admin.registry.documents(&filter, now).into_iter().map(|document| Shown::of(document, now)).collect();
-        Ok(Json(json!({ "documents": documents })).into_response())
+        let (documents, next) = page.cut(admin.registry.documents(&filter, now), |document| json!(document.key));
+        let documents: Vec<Shown> = documents.into_iter().map(|document| Shown::of(document, now)).collect();
+        Ok(Json(json!({ "documents": documents, "next": next })).into_response())
     })
 }
 
@@ -65,36 +67,25 @@ pub(super) async fn one(
     Query(given): Given,
 ) -> Response {
     answer(|| {
-        let given = Parameters::checked(given, &["backend", "tenant"])?;
-        let level = scope(&level)?;
-        let filter = Filter {
-            scope: Some(level),
-            scope_id: (level != Scope::Global && scope_id != NO_ID).then_some(scope_id),
-            tenant_id: given.text("tenant").map(str::to_owned),
-            backend: given.text("backend").map(str::to_owned),
-            tool_name: Some(tool),
-            ..Filter::default()
-        };
+        let named = Named::read((level, scope_id, tool), given)?;
         let now = admin.clock.now();
-        let mut found = admin.registry.documents(&filter, now);
-        match (found.pop(), found.is_empty()) {
-            (Some(document), true) => Ok(Json(Shown::of(document, now)).into_response()),
-            (None, _) => Err(Box::new(refuse(
-                StatusCode::NOT_FOUND,
-                "no such document",
-                "nothing is held about this tool at this scope, which reads as OK",
-            ))),
-            (Some(document), false) => {
-                found.push(document);
-                let keys: Vec<_> = found.into_iter().map(|document| document.key).collect();
-                let body = json!({
-                    "type": "about:blank", "title": "more than one document", "status": 409,
-                    "detail": "add `backend` or `tenant` to tell them apart", "documents": keys,
-                });
-                Ok((StatusCode::CONFLICT, Json(body)).into_response())
-            }
+        let mut found = named.existing(&admin);
+        let key = found.pop();
+        if let (Some(key), false) = (&key, found.is_empty()) {
+            found.push(key.clone());
+            return Err(Box::new(several(&found)));
         }
+        let document = key.and_then(|key| admin.registry.document(&key, now)).ok_or_else(nothing_held)?;
+        let tag = etag(&document);
+        let mut response = Json(Shown::of(document, now)).into_response();
+        response.headers_mut().extend(tag.map(|tag| (ETAG, tag)));
+        Ok(response)
     })
+}
+
+fn nothing_held() -> Box<Response> {
+    let detail = "nothing is held about this tool at this scope, which reads as OK";
+    Box::new(refuse(StatusCode::NOT_FOUND, "no such document", detail))
 }
 
 /// What a caller is told about a tool.
@@ -114,6 +105,8 @@ struct Effective {
     scope_id: Option<String>,
     note: Option<Arc<str>>,
     user_action_hint: Option<Arc<str>>,
+    #[serde(rename = "override")]
+    forced: Option<Override>,
 }
 
 impl Effective {
@@ -133,6 +126,7 @@ impl Effective {
             scope_id: entry.and_then(|entry| entry.key.scope_id.clone()),
             note: entry.and_then(|entry| entry.note.clone()),
             user_action_hint: entry.and_then(|entry| entry.user_action_hint.clone()),
+            forced: view.forced.as_ref().map(|forced| forced.decision.clone()),
         }
     }
 }
@@ -149,7 +143,7 @@ struct Tool {
 /// `GET /v1/lookup`: the effective entry of a caller's cascade.
 pub(super) async fn lookup(State(admin): State<Arc<Admin>>, Query(given): Given) -> Response {
     answer(|| {
-        let given = Parameters::checked(given, &["tool", "backend", "session", "user", "project", "tenant"])?;
+        let given = Parameters::checked(given, CALLER)?;
         let tool: Arc<str> = given.need("tool")?.into();
         let backend = backend_of(&admin, given.text("backend"), &tool)?;
         let at = ToolRef { backend, tool };
@@ -172,7 +166,7 @@ pub(super) fn caller_of(given: &Parameters) -> Caller {
 }
 
 /// The backend that is meant: the one that is named, the only one that has the tool, or the only one there is.
-fn backend_of(admin: &Admin, named: Option<&str>, tool: &str) -> Result<Arc<str>, Box<Response>> {
+pub(super) fn backend_of(admin: &Admin, named: Option<&str>, tool: &str) -> Result<Arc<str>, Box<Response>> {
     let backends = admin.proxy.backends();
     if let Some(named) = named {
         let known = backends.iter().find(|backend| &***backend == named).cloned();
@@ -197,19 +191,24 @@ fn backend_of(admin: &Admin, named: Option<&str>, tool: &str) -> Result<Arc<str>
 /// `GET /v1/tools`: every tool that is known by name, and how it stands for a caller (by default: for anybody).
 pub(super) async fn tools(State(admin): State<Arc<Admin>>, Query(given): Given) -> Response {
     answer(|| {
-        let given = Parameters::checked(given, &["backend", "session", "user", "project", "tenant"])?;
+        let given = Parameters::checked(given, TOOLS)?;
+        let (page, status) = (given.page()?, given.status()?);
+        let named = given.text("tool");
         let caller = caller_of(&given);
         let wanted = given.text("backend").map(str::to_owned);
         let known = admin.proxy.catalogue(&caller, None).into_iter();
         let tools: Vec<_> = known
             .filter(|entry| wanted.as_deref().is_none_or(|wanted| *wanted == *entry.backend))
+            .filter(|entry| named.is_none_or(|named| *named == *entry.tool))
             .map(|entry| {
                 let at = ToolRef { backend: Arc::clone(&entry.backend), tool: Arc::clone(&entry.tool) };
                 let effective = Effective::of(at, &entry.health);
                 Tool { effective, integration: entry.integration, status_reason: entry.reason }
             })
+            .filter(|tool| status.is_none_or(|wanted| wanted == tool.effective.status))
             .collect();
-        Ok(Json(json!({ "tools": tools })).into_response())
+        let (tools, next) = page.cut(tools, |tool| json!([&*tool.effective.backend, &*tool.effective.tool]));
+        Ok(Json(json!({ "tools": tools, "next": next })).into_response())
     })
 }
 

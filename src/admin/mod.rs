@@ -1,27 +1,47 @@
-//! The admin listener (DESIGN 14): is the process alive, what do its metrics say, what does it believe.
+//! The admin listener (DESIGN 14): is the process alive, what do its metrics say, what does it believe, and the hands that
+//! change what it believes.
 //!
-//! It reads, and has integrations asked anew and rules read again when this machine asks. Its answers are JSON; errors are problem
-//! documents (RFC 9457).
+//! - `routes`: every path and the role that it takes. `guard`: who may come in. `audit`: who wrote what.
+//! - `health`, `metrics`, `probes`, `openapi`: what is read. `events`: what happens, as a stream.
+//! - `write`: what is written, with the forms of `body` to the document of `target`. `steer`: the process itself.
+//!
+//! Answers are JSON; errors are problem documents (RFC 9457).
 
+mod audit;
+mod body;
+mod diagnosis;
+mod events;
+mod guard;
 mod health;
 mod integrations;
+mod listen;
 mod metrics;
+mod openapi;
+pub mod principal;
 mod probes;
 mod query;
 mod reload;
+mod routes;
+mod steer;
+mod target;
+mod write;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Extension, Router, middleware};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
+use crate::config::{AdminAccess, Config};
+use crate::diagnosis::Diagnosis;
 use crate::health::Registry;
 use crate::http::problem::Problem;
 use crate::proxy::Proxy;
@@ -33,6 +53,14 @@ use crate::telemetry::Telemetry;
 pub use reload::{Applied, Reload};
 
 /// What the admin surface shows.
+use guard::Entrance;
+use listen::{Bounded, Socket};
+use principal::Tokens;
+
+/// Starts the drain of the process.
+pub type Leave = Arc<dyn Fn() + Send + Sync>;
+
+/// What the admin surface shows and moves.
 pub struct Admin {
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
@@ -44,16 +72,37 @@ pub struct Admin {
     pub proxy: Proxy,
     /// What backs tools.
     pub integrations: Arc<Integrations>,
-    /// Whether requests may change something: only on a loopback listener, which has no authentication yet.
-    pub writable: bool,
     /// The state file, if there is one.
     pub store: Option<Arc<Store>>,
     /// Whether we leave.
     pub drain: DrainSignal,
+    /// Makes us leave.
+    pub leave: Leave,
     /// Whether everything that a start takes is done.
     pub started: AtomicBool,
     /// Reads configuration and rules again.
     pub reload: Arc<dyn Reload>,
+    /// The configuration in force.
+    pub config: Arc<Config>,
+    /// The name of that configuration.
+    pub config_hash: String,
+    /// What guards the listener.
+    pub access: AdminAccess,
+    /// Who may come in.
+    pub tokens: Tokens,
+    /// Who finds out what unclear failures mean, if anybody does.
+    pub diagnosis: Option<Arc<Diagnosis>>,
+    /// Seats for those who follow events.
+    pub readers: Arc<Semaphore>,
+    /// When this process began, in milliseconds: tells its events from those of another life.
+    pub life: i64,
+}
+
+impl Admin {
+    /// The seats that readers of events take.
+    pub fn seats() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(events::READERS_MAX))
+    }
 }
 
 impl fmt::Debug for Admin {
@@ -67,6 +116,7 @@ impl fmt::Debug for Admin {
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
+    socket: Option<Socket>,
 }
 
 impl Bound {
@@ -75,9 +125,17 @@ impl Bound {
     /// # Errors
     /// Why the address cannot be bound.
     pub async fn bind(address: SocketAddr) -> std::io::Result<Bound> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        Ok(Bound { listener, address })
+        let (listener, address) = listen::tcp(address).await?;
+        Ok(Bound { listener, address, socket: None })
+    }
+
+    /// Binds a unix socket as well.
+    ///
+    /// # Errors
+    /// Why it cannot be bound; somebody answers on it, for one.
+    pub async fn with_socket(mut self, path: &std::path::Path) -> std::io::Result<Bound> {
+        self.socket = Some(Socket::bind(path).await?);
+        Ok(self)
     }
 
     /// The address, with the port that was taken.
@@ -85,24 +143,41 @@ impl Bound {
         self.address
     }
 
+    /// The unix socket, if there is one.
+    pub fn socket(&self) -> Option<PathBuf> {
+        self.socket.as_ref().map(|socket| socket.path.clone())
+    }
+
     /// Serves until the process ends: who drains wants to be watched while it does.
     ///
     /// # Errors
     /// When the listener fails.
     pub async fn serve(self, admin: Arc<Admin>) -> std::io::Result<()> {
-        axum::serve(self.listener, router(admin)).await
+        let entrance = if self.address.ip().is_loopback() { Entrance::Loopback } else { Entrance::Network };
+        let over_tcp = axum::serve(Bounded::new(self.listener), router(Arc::clone(&admin), entrance));
+        let Some(socket) = self.socket else { return over_tcp.await };
+        let over_socket = axum::serve(Bounded::new(socket.listener), router(admin, Entrance::Socket));
+        tokio::try_join!(over_tcp.into_future(), over_socket.into_future()).map(|_| ())
     }
 }
 
-/// All routes of the admin surface.
-pub fn router(admin: Arc<Admin>) -> Router {
+/// All routes of the admin surface, for one way in.
+fn router(admin: Arc<Admin>, entrance: Entrance) -> Router {
     Router::new()
         .route("/livez", get(probes::livez))
         .route("/readyz", get(probes::readyz))
         .route("/startupz", get(probes::startupz))
         .route("/metrics", get(metrics::metrics))
+        .route("/v1/openapi.json", get(openapi::openapi))
         .route("/v1/health", get(health::list))
-        .route("/v1/health/{scope}/{scope_id}/{tool}", get(health::one))
+        .route("/v1/health/{scope}/{scope_id}/{tool}", get(health::one).delete(write::delete))
+        .route("/v1/health/{scope}/{scope_id}/{tool}/unavailable", post(write::unavailable))
+        .route("/v1/health/{scope}/{scope_id}/{tool}/degraded", post(write::degraded))
+        .route("/v1/health/{scope}/{scope_id}/{tool}/available", post(write::available))
+        .route("/v1/health/{scope}/{scope_id}/{tool}/cooldowns", post(write::cooldowns))
+        .route("/v1/health/{scope}/{scope_id}/{tool}/clear", post(write::clear))
+        .route("/v1/override", post(write::decide).delete(write::undecide))
+        .route("/v1/overrides", get(steer::overrides))
         .route("/v1/lookup", get(health::lookup))
         .route("/v1/tools", get(health::tools))
         .route("/v1/manifest", get(integrations::manifest))
@@ -111,23 +186,28 @@ pub fn router(admin: Arc<Admin>) -> Router {
         .route("/v1/integrations/{id}", get(integrations::one))
         .route("/v1/integrations/{id}/invalidate", post(integrations::invalidate))
         .route("/v1/reload", post(reload::reload))
+        .route("/v1/events", get(events::events))
+        .route("/v1/config", get(steer::config))
+        .route("/v1/drain", post(steer::drain))
+        .route("/v1/diagnosis/jobs", get(diagnosis::list))
+        .route("/v1/diagnosis/jobs/claim", post(diagnosis::claim))
+        .route("/v1/diagnosis/jobs/{id}/claim", post(diagnosis::claim_one))
+        .route("/v1/diagnosis/jobs/{id}/complete", post(diagnosis::complete))
+        .route("/v1/tools/{tool}/recheck", post(diagnosis::recheck))
         .fallback(nothing_here)
-        .method_not_allowed_fallback(only_get)
+        .method_not_allowed_fallback(other_method)
+        .layer(middleware::from_fn_with_state(Arc::clone(&admin), guard::guard))
+        .layer(Extension(entrance))
         .with_state(admin)
 }
 
 async fn nothing_here() -> Response {
-    const ROUTES: &str = "/livez, /readyz, /startupz, /metrics, /v1/health, /v1/health/{scope}/{scopeId}/{tool}, /v1/lookup, \
-         /v1/tools, /v1/manifest, /v1/integrations, /v1/integrations/{id}, /v1/integrations/{id}/invalidate, /v1/reload";
-    refuse(StatusCode::NOT_FOUND, "nothing here", format!("the admin listener answers {ROUTES}"))
+    refuse(StatusCode::NOT_FOUND, "nothing here", format!("the admin listener answers {}", routes::paths()))
 }
 
-async fn only_get() -> Response {
-    refuse(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "method not allowed",
-        "the admin listener answers GET and HEAD, and POST on /v1/integrations/{id}/invalidate and /v1/reload",
-    )
+async fn other_method() -> Response {
+    let detail = "see /v1/openapi.json for the methods of this path; what only reads answers GET and HEAD";
+    refuse(StatusCode::METHOD_NOT_ALLOWED, "method not allowed", detail)
 }
 
 /// A problem document.

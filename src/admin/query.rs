@@ -41,6 +41,20 @@ impl Parameters {
         self.text("scope").map(scope).transpose()
     }
 
+    /// Which part of a list is wanted: `limit` (1 to 1,000, all of them by default 1,000) and `after`, the `next` of the part
+    /// before.
+    pub(super) fn page(&self) -> Result<Page, Box<Response>> {
+        let limit = match self.text("limit") {
+            None => PAGE_MAX,
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|limit| (1..=PAGE_MAX).contains(limit))
+                .ok_or_else(|| bad(format!("limit {text:?} is not between 1 and {PAGE_MAX}")))?,
+        };
+        Ok(Page { limit, after: self.text("after").map(str::to_owned) })
+    }
+
     pub(super) fn status(&self) -> Result<Option<Status>, Box<Response>> {
         let status = |text: &str| match text.to_ascii_uppercase().as_str() {
             "OK" => Ok(Status::Ok),
@@ -49,6 +63,32 @@ impl Parameters {
             _ => Err(bad(format!("status {text:?} is none of OK, DEGRADED, DOWN"))),
         };
         self.text("status").map(status).transpose()
+    }
+}
+
+/// Most items of one answer.
+const PAGE_MAX: usize = 1_000;
+
+/// Part of a list.
+#[derive(Debug)]
+pub(super) struct Page {
+    limit: usize,
+    after: Option<String>,
+}
+
+impl Page {
+    /// That part of a list whose order does not change, and what to ask for next. `place` tells items apart.
+    pub(super) fn cut<T>(&self, all: Vec<T>, place: impl Fn(&T) -> serde_json::Value) -> (Vec<T>, Option<String>) {
+        let mark = |item: &T| blake3::hash(place(item).to_string().as_bytes()).to_hex().to_string();
+        let start = match &self.after {
+            None => 0,
+            // What stood there may be gone: then the list begins anew rather than ends too early.
+            Some(after) => all.iter().position(|item| mark(item) == *after).map_or(0, |at| at + 1),
+        };
+        let more = all.len() > start + self.limit;
+        let part: Vec<T> = all.into_iter().skip(start).take(self.limit).collect();
+        let next = part.last().filter(|_| more).map(&mark);
+        (part, next)
     }
 }
 

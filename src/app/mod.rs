@@ -2,6 +2,7 @@
 
 mod documents;
 mod reload;
+mod diagnosis;
 mod rules;
 pub mod service_manager;
 mod start;

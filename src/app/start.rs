@@ -10,8 +10,10 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::task::JoinHandle;
 
+use super::diagnosis::diagnose;
 use super::reload::{self, Reloader};
 use super::watch;
+use crate::admin::principal::{TokenError, Tokens};
 use crate::admin::{self, Admin};
 use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
@@ -65,6 +67,14 @@ pub enum StartError {
         /// The reason.
         why: std::io::Error,
     },
+    /// The unix socket of the admin surface is taken, or cannot be made.
+    #[error("cannot answer on the socket {path}: {why}; change `admin.socket` or stop whoever answers there")]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// The reason.
+        why: std::io::Error,
+    },
     /// The file for outcomes cannot be written.
     #[error("cannot write to {path}: {why}; change `record.file` or remove `record`")]
     Record {
@@ -73,6 +83,12 @@ pub enum StartError {
         /// The reason.
         why: std::io::Error,
     },
+    /// What diagnoses and notifications need cannot be had.
+    #[error("{0}")]
+    Diagnosis(String),
+    /// A token of the admin surface cannot be used.
+    #[error("`admin.tokens`: {0}")]
+    Token(TokenError),
     /// The state file is in use.
     #[error("cannot open the state file {path}: {why}")]
     Store {
@@ -92,12 +108,7 @@ pub struct Running {
     pub admin: SocketAddr,
     /// Reads configuration and rules again.
     pub reloader: Arc<Reloader>,
-    drain: Drain,
-    drain_announce: Duration,
-    drain_timeout: Duration,
-    registry: Arc<Registry>,
-    telemetry: Arc<Telemetry>,
-    proxy: Proxy,
+    leave: Leaving,
     store: Option<Arc<Store>>,
     serving: JoinHandle<()>,
     integrations: Arc<Integrations>,
@@ -114,6 +125,7 @@ impl App {
         let telemetry = telemetry(&config);
         let now = self.clock.now();
         telemetry.emit(Reloaded { result: Ok(&self.config_hash), needs_restart: &[], at: now.wall });
+        let tokens = Tokens::read(&config.admin_access, &config.environment).map_err(StartError::Token)?;
         let (store, key) = open_store(&config, &self.clock, &telemetry, InstallKey(self.fresh_key))?;
         let registry = remembered(&config, store.as_ref(), now);
         let integrations = integrations(&config, self.environment, &self.clock, &telemetry, self.seed);
@@ -129,24 +141,36 @@ impl App {
         });
         record_outcomes(&config, &proxy, key)?;
         proxy.read_files().await;
-        let (drain, signal) = Drain::new();
-        let (listeners, admin_bound) = (bind(&config).await?, bind_admin(config.admin).await?);
         let reloader = Arc::new(Reloader::new(reload::Parts {
             proxy: proxy.clone(),
             telemetry: Arc::clone(&telemetry),
             clock: Arc::clone(&self.clock),
             config: Arc::clone(&config),
             file: self.config_file,
-            hash: self.config_hash,
+            hash: self.config_hash.clone(),
         }));
+        let diagnosis = diagnose(&config, &proxy, (&self.clock, store.as_ref()), (&registry, &telemetry))
+            .map_err(StartError::Diagnosis)?;
+        let (drain, signal) = Drain::new();
+        let listeners = bind(&config).await?;
+        let admin_bound = bind_admin(&config).await?;
+        let leave = Leaving::new(&config, (&registry, &telemetry, &proxy), drain);
+        let leaving = leave.clone();
         let admin = Arc::new(Admin {
+            leave: Arc::new(move || leaving.in_order()),
+            config: Arc::clone(&config),
+            config_hash: self.config_hash,
+            access: config.admin_access.clone(),
+            tokens,
+            diagnosis,
+            readers: Admin::seats(),
+            life: now.wall.0,
             clock: self.clock,
             reload: Arc::clone(&reloader) as Arc<dyn admin::Reload>,
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             proxy: proxy.clone(),
             integrations: Arc::clone(&integrations),
-            writable: admin_bound.address().ip().is_loopback(),
             store: store.clone(),
             drain: signal.clone(),
             started: AtomicBool::new(false),
@@ -161,12 +185,7 @@ impl App {
             listen,
             admin: admin_address,
             reloader,
-            drain,
-            drain_announce: config.drain_announce,
-            drain_timeout: config.drain_timeout,
-            registry,
-            telemetry,
-            proxy,
+            leave,
             store,
             serving,
             integrations,
@@ -183,10 +202,51 @@ impl Running {
     /// Leaves in order: nothing is learned any more, new calls are taken for as long as it takes callers to hear of it, and
     /// what is in flight is finished until the drain timeout.
     pub fn drain(&self) {
+        self.leave.in_order();
+    }
+
+    /// Leaves at once: what is in flight is cut off.
+    pub fn stop(&self) {
+        self.leave.at_once();
+    }
+
+    /// Waits until nothing is served any more, then closes the state file.
+    pub async fn ended(&mut self) {
+        let _ = (&mut self.serving).await;
+        if let Some(store) = &self.store {
+            // The store reports by itself what it could not write.
+            let _ = store.close().await;
+        }
+        self.leave.telemetry.emit(Stopped { cut_off: self.leave.proxy.cut_off() });
+    }
+}
+
+/// What it takes to leave.
+#[derive(Clone, Debug)]
+struct Leaving {
+    registry: Arc<Registry>,
+    telemetry: Arc<Telemetry>,
+    proxy: Proxy,
+    drain: Drain,
+    announce: Duration,
+    timeout: Duration,
+}
+
+impl Leaving {
+    fn new(
+        config: &Config,
+        (registry, telemetry, proxy): (&Arc<Registry>, &Arc<Telemetry>, &Proxy),
+        drain: Drain,
+    ) -> Leaving {
+        let (registry, telemetry, proxy) = (Arc::clone(registry), Arc::clone(telemetry), proxy.clone());
+        Leaving { registry, telemetry, proxy, drain, announce: config.drain_announce, timeout: config.drain_timeout }
+    }
+
+    fn in_order(&self) {
         self.freeze();
         self.drain.announce();
-        let announce = self.drain_announce.min(self.drain_timeout);
-        let rest = self.drain_timeout.saturating_sub(announce);
+        let announce = self.announce.min(self.timeout);
+        let rest = self.timeout.saturating_sub(announce);
         if announce.is_zero() {
             self.drain.stop(rest);
             return;
@@ -198,8 +258,7 @@ impl Running {
         });
     }
 
-    /// Leaves at once: what is in flight is cut off.
-    pub fn stop(&self) {
+    fn at_once(&self) {
         self.freeze();
         self.drain.stop(Duration::ZERO);
     }
@@ -212,16 +271,6 @@ impl Running {
     fn freeze(&self) {
         self.registry.freeze();
         self.telemetry.emit(Draining { in_flight: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });
-    }
-
-    /// Waits until nothing is served any more, then closes the state file.
-    pub async fn ended(&mut self) {
-        let _ = (&mut self.serving).await;
-        if let Some(store) = &self.store {
-            // The store reports by itself what it could not write.
-            let _ = store.close().await;
-        }
-        self.telemetry.emit(Stopped { cut_off: self.proxy.cut_off() });
     }
 }
 
@@ -313,9 +362,14 @@ fn open_store(
     Ok((Some(Arc::new(store)), key))
 }
 
-async fn bind_admin(address: SocketAddr) -> Result<admin::Bound, StartError> {
+async fn bind_admin(config: &Config) -> Result<admin::Bound, StartError> {
+    let address = config.admin;
     let bound = admin::Bound::bind(address).await;
-    bound.map_err(|why| StartError::Listen { address, key: "admin.listen", why })
+    let bound = bound.map_err(|why| StartError::Listen { address, key: "admin.listen", why })?;
+    match &config.admin_access.socket {
+        None => Ok(bound),
+        Some(path) => bound.with_socket(path).await.map_err(|why| StartError::Socket { path: path.clone(), why }),
+    }
 }
 
 async fn bind(config: &Config) -> Result<Vec<net::Bound>, StartError> {

@@ -5,6 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+use super::ask::Access;
+use super::events::Events;
+use super::settings::Settings;
+use super::status::Status;
+use super::steer::{Clear, Recheck, Set};
+
 /// A sidecar reverse proxy that knows which tools of an LLM agent are usable, for whom, and until when.
 #[derive(Debug, Parser)]
 #[command(name = "toolvane", version, about, propagate_version = true, arg_required_else_help = true)]
@@ -48,6 +54,30 @@ pub enum Command {
     /// What a caller sees in the tool list, and why not the rest.
     #[command(after_help = "Exit codes: 0 fine, 1 refused, 69 nobody answers.")]
     Manifest(Manifest),
+    /// Show every tool of a running toolvane and how it stands.
+    #[command(after_help = "Exit codes: 0 fine, 1 refused, or as bad as `--fail-on` says, 69 nobody answers.")]
+    Status(Status),
+    /// Follow what happens: status changes, overrides, writes, reloads.
+    Events(Events),
+    /// Set the status of a tool, or override it.
+    Set(Set),
+    /// Clear the status, the cooldowns or the override of a tool.
+    Clear(Clear),
+    /// Have a SAFE_PROBE tool tried once; if it works, its next call passes.
+    #[command(after_help = "Exit codes: 0 it works, 1 it fails or cannot be tried, 69 nobody answers.")]
+    Recheck(Recheck),
+    /// Make a running toolvane leave as SIGTERM does.
+    Drain(Access),
+    /// Make a running toolvane read its configuration and rules anew.
+    Reload(Access),
+    /// Show the configuration of a running toolvane, its schema, or a file to begin with.
+    Config {
+        /// Which of them.
+        #[command(subcommand)]
+        what: Settings,
+    },
+    /// Print the manual page.
+    Man,
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -208,17 +238,6 @@ pub struct Healthcheck {
     pub admin: String,
 }
 
-/// How a running process is asked.
-#[derive(Debug, Args)]
-pub struct Ask {
-    /// The admin listener.
-    #[arg(long, env = "TOOLVANE_ADMIN", default_value = "127.0.0.1:9090", value_name = "ADDRESS")]
-    pub admin: String,
-    /// How the answer looks.
-    #[arg(short, long, default_value = "table", value_name = "FORM")]
-    pub output: Form,
-}
-
 /// How an answer looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
@@ -231,17 +250,17 @@ pub enum Form {
 /// `toolvane integrations`.
 #[derive(Debug, Args)]
 pub struct Integrations {
-    /// How to ask.
+    /// Where to ask.
     #[command(flatten)]
-    pub ask: Ask,
+    pub access: Access,
 }
 
 /// `toolvane manifest`.
 #[derive(Debug, Args)]
 pub struct Manifest {
-    /// How to ask.
+    /// Where to ask.
     #[command(flatten)]
-    pub ask: Ask,
+    pub access: Access,
     /// Tools of this backend alone.
     #[arg(long)]
     pub backend: Option<String>,

@@ -1,117 +1,169 @@
-//! Asking a running process over its admin listener, with nothing but a socket.
+//! Asking a running toolvane over its admin surface: by address, or by the path of its unix socket.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::fmt;
+use std::future::Future;
+use std::io::{self, Write};
 use std::time::Duration;
 
+use bytes::Bytes;
+use clap::Args;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use tokio::net::{TcpStream, UnixStream};
 
-use super::{BAD, UNAVAILABLE, USAGE};
+pub use super::args::Form;
+use super::{BAD, UNAVAILABLE};
 
-/// How long each step may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest answer that is read, in bytes.
-const LONGEST: u64 = 64 * 1024 * 1024;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The largest answer, in bytes.
+const ANSWER_MAX: usize = 64 << 20;
 
-/// A question that came to nothing: what to say, and the exit code.
+/// Where a running toolvane is reached, and how its answers are shown.
+#[derive(Clone, Debug, Args)]
+pub struct Access {
+    /// The admin listener: an address, or `unix:` and the path of its socket.
+    #[arg(long, env = "TOOLVANE_ADMIN", default_value = "127.0.0.1:9090", value_name = "ADDRESS", global = true)]
+    pub admin: String,
+    /// The token, where one is needed.
+    #[arg(long, env = "TOOLVANE_ADMIN_TOKEN", hide_env_values = true, value_name = "TOKEN", global = true)]
+    pub token: Option<String>,
+    /// The form of data on standard output.
+    #[arg(short, long, value_enum, default_value = "table", global = true)]
+    pub output: Form,
+}
+
+/// Why there is no good answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// Nobody is there.
+    #[error("nobody answers on {admin}: {why}; is toolvane running, and is `--admin` right?")]
+    Unreachable {
+        /// Where it was tried.
+        admin: String,
+        /// The reason.
+        why: String,
+    },
+    /// Somebody is there and says no.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+/// A refusal, as the admin surface words it.
 #[derive(Debug)]
-pub struct Failed {
-    /// In words.
-    pub words: String,
-    /// The exit code.
-    pub code: u8,
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The problem document, or null.
+    pub problem: Value,
 }
 
-/// Reads a path of the admin listener at `admin` (host and port, with or without `http://`) as JSON. Of `query` those that have
-/// a value are sent.
-///
-/// # Errors
-/// Nobody answers, or the answer is not one of success; in words, with the exit code.
-pub fn get(admin: &str, path: &str, query: &[(&str, Option<&str>)]) -> Result<Value, Failed> {
-    let address = admin.trim_start_matches("http://").trim_end_matches('/');
-    let pairs: Vec<String> =
-        query.iter().filter_map(|(name, value)| value.map(|value| format!("{name}={}", encoded(value)))).collect();
-    let target = if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) };
-    let answer = exchange(address, &target).map_err(|error| unanswered(admin, address, &error))?;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-    let status = head.lines().next().unwrap_or_default();
-    let body: Option<Value> = serde_json::from_str(body).ok();
-    match body {
-        Some(body) if status.starts_with("HTTP/1.1 200") => Ok(body),
-        body => {
-            let detail =
-                body.as_ref().and_then(|body| body["detail"].as_str()).unwrap_or("this is no toolvane").to_owned();
-            Err(Failed { words: format!("{address} answered {status}: {detail}"), code: BAD })
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |name: &str| self.problem.get(name).and_then(Value::as_str);
+        let title = text("title").unwrap_or("refused");
+        write!(f, "{title} ({})", self.status)?;
+        match text("detail") {
+            Some(detail) => write!(f, ": {detail}"),
+            None => Ok(()),
         }
     }
 }
 
-fn unanswered(admin: &str, address: &str, error: &io::Error) -> Failed {
-    if error.kind() == ErrorKind::InvalidInput {
-        return Failed { words: format!("--admin {admin:?} is no address such as 127.0.0.1:9090"), code: USAGE };
-    }
-    let words = format!("nobody answers on {address}: {error}; is toolvane running, and is this its admin listener?");
-    Failed { words, code: UNAVAILABLE }
-}
-
-fn exchange(address: &str, target: &str) -> io::Result<String> {
-    let unknown = || io::Error::new(ErrorKind::NotFound, "no such address");
-    let resolved = address.to_socket_addrs()?.next().ok_or_else(unknown)?;
-    let mut stream = TcpStream::connect_timeout(&resolved, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    // HTTP/1.0: the answer is not chunked, and ends with the connection.
-    write!(stream, "GET {target} HTTP/1.0\r\nhost: {address}\r\naccept: application/json\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.take(LONGEST).read_to_string(&mut answer)?;
-    Ok(answer.replacen("HTTP/1.0", "HTTP/1.1", 1))
-}
-
-fn encoded(value: &str) -> String {
-    let mut out = String::new();
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
+impl AskError {
+    /// The exit code that goes with it.
+    pub fn code(&self) -> u8 {
+        match self {
+            AskError::Unreachable { .. } => UNAVAILABLE,
+            AskError::Refused(_) => BAD,
         }
     }
-    out
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(answer: &'static str) -> (Result<Value, Failed>, String) {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let server = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut request = [0; 1024];
-            let read = stream.read(&mut request).unwrap();
-            stream.write_all(answer.as_bytes()).unwrap();
-            String::from_utf8_lossy(&request[..read]).into_owned()
+impl Access {
+    /// One request and its JSON answer; null where it has none.
+    pub(super) async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, AskError> {
+        let answered = tokio::time::timeout(PATIENCE, async {
+            let response = self.open(method, path, body).await?;
+            let status = response.status();
+            let collected = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+            let bytes = collected.map_err(|error| self.unreachable(error.to_string()))?.to_bytes();
+            let value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+            if status.is_success() {
+                return Ok(value);
+            }
+            Err(AskError::Refused(Refusal { status: status.as_u16(), problem: value }))
         });
-        let answer = get(&format!("http://{address}/"), "/v1/manifest", &[("user", Some("a&b é")), ("session", None)]);
-        (answer, server.join().unwrap())
+        answered.await.unwrap_or_else(|_| Err(self.unreachable(format!("no answer within {PATIENCE:?}"))))
     }
 
-    #[test]
-    fn what_is_given_is_asked_for_and_the_answer_is_json() {
-        let (answer, request) = asked("HTTP/1.0 200 OK\r\ncontent-type: application/json\r\n\r\n{\"tools\":[]}");
-        assert_eq!(answer.unwrap()["tools"], serde_json::json!([]));
-        assert!(request.starts_with("GET /v1/manifest?user=a%26b%20%C3%A9 HTTP/1.0\r\n"), "{request}");
+    /// One request, and its answer as it comes.
+    pub(super) async fn open(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Response<Incoming>, AskError> {
+        let mut request = Request::builder().method(method).uri(path).header(ACCEPT, "application/json");
+        let host = if self.admin.starts_with("unix:") { "localhost" } else { self.admin.as_str() };
+        request = request.header(HOST, host);
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let bytes = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        let request = request.body(Full::new(bytes)).map_err(|error| self.unreachable(error.to_string()))?;
+        match self.admin.strip_prefix("unix:") {
+            Some(path) => self.send(UnixStream::connect(path), request).await,
+            None => self.send(TcpStream::connect(&self.admin), request).await,
+        }
     }
 
-    #[test]
-    fn a_refusal_says_why_and_a_stranger_is_told_from_nobody() {
-        let refused = asked("HTTP/1.1 404 Not Found\r\n\r\n{\"detail\":\"no such thing\"}").0.unwrap_err();
-        assert!(refused.words.contains("404") && refused.words.contains("no such thing"), "{}", refused.words);
-        assert_eq!(refused.code, BAD);
-        assert_eq!(asked("HTTP/1.1 200 OK\r\n\r\n<html>").0.unwrap_err().code, BAD);
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        assert_eq!(get(&free, "/", &[]).unwrap_err().code, UNAVAILABLE);
-        assert_eq!(get("foo", "/", &[]).unwrap_err().code, USAGE);
+    async fn send<S>(
+        &self,
+        connecting: impl Future<Output = io::Result<S>>,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, AskError>
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+    {
+        let stream = connecting.await.map_err(|error| self.unreachable(error.to_string()))?;
+        let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = shaken.map_err(|error| self.unreachable(error.to_string()))?;
+        tokio::spawn(connection);
+        sender.send_request(request).await.map_err(|error| self.unreachable(error.to_string()))
     }
+
+    fn unreachable(&self, why: String) -> AskError {
+        AskError::Unreachable { admin: self.admin.clone(), why }
+    }
+}
+
+/// Runs a command that asks; words go to `words`.
+pub(super) fn run(words: &mut impl Write, work: impl Future<Output = Result<u8, AskError>>) -> u8 {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = writeln!(words, "error: cannot start the runtime: {error}");
+            return BAD;
+        }
+    };
+    match runtime.block_on(work) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(words, "error: {error}");
+            error.code()
+        }
+    }
+}
+
+/// A text as one part of a path or a query.
+pub(super) fn escaped(text: &str) -> String {
+    crate::config::percent_encoded(text)
 }

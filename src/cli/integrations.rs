@@ -1,43 +1,48 @@
 //! `toolvane integrations` and `toolvane manifest`: what backs tools, and what a caller sees of them.
 
+use std::io::Write;
+
 use serde_json::Value;
 
 use super::FINE;
 use super::args::{Form, Integrations, Manifest};
-use super::ask;
-use super::table::{Printed, table};
+use super::ask::{Access, AskError, escaped};
+use super::table::table;
 
 /// Asks for all integrations.
-pub fn integrations(args: &Integrations) -> Printed {
-    match ask::get(&args.ask.admin, "/v1/integrations", &[]) {
-        Ok(answer) => printed(&answer, args.ask.output, integration_table),
-        Err(failed) => failed.into(),
-    }
+pub(super) async fn integrations(args: &Integrations, out: &mut impl Write) -> Result<u8, AskError> {
+    print(&args.access, "/v1/integrations", integration_table, out).await
 }
 
 /// Asks what a caller sees.
-pub fn manifest(args: &Manifest) -> Printed {
-    let query = [
-        ("backend", args.backend.as_deref()),
-        ("session", args.session.as_deref()),
-        ("user", args.user.as_deref()),
-        ("project", args.project.as_deref()),
-        ("tenant", args.tenant.as_deref()),
-        ("roles", args.roles.as_deref()),
-        ("profile", args.profile.as_deref()),
+pub(super) async fn manifest(args: &Manifest, out: &mut impl Write) -> Result<u8, AskError> {
+    let named = [
+        ("backend", &args.backend),
+        ("session", &args.session),
+        ("user", &args.user),
+        ("project", &args.project),
+        ("tenant", &args.tenant),
+        ("roles", &args.roles),
+        ("profile", &args.profile),
     ];
-    match ask::get(&args.ask.admin, "/v1/manifest", &query) {
-        Ok(answer) => printed(&answer, args.ask.output, manifest_table),
-        Err(failed) => failed.into(),
-    }
+    let given = named.iter().filter_map(|(name, value)| Some(format!("{name}={}", escaped(value.as_deref()?))));
+    let query: Vec<String> = given.collect();
+    print(&args.access, &format!("/v1/manifest?{}", query.join("&")), manifest_table, out).await
 }
 
-fn printed(answer: &Value, form: Form, as_table: impl Fn(&Value) -> String) -> Printed {
-    let data = match form {
+async fn print(
+    access: &Access,
+    path: &str,
+    as_table: impl Fn(&Value) -> String,
+    out: &mut impl Write,
+) -> Result<u8, AskError> {
+    let answer = access.ask("GET", path, None).await?;
+    let data = match access.output {
         Form::Json => format!("{answer:#}\n"),
-        Form::Table => as_table(answer),
+        Form::Table => as_table(&answer),
     };
-    Printed { data, words: String::new(), code: FINE }
+    let _ = out.write_all(data.as_bytes());
+    Ok(FINE)
 }
 
 fn text(value: &Value) -> String {

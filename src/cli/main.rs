@@ -7,8 +7,10 @@ use clap::{CommandFactory, Parser};
 use super::args::{Arguments, Classify, Command, Form};
 use super::check::{self, How, Output};
 use super::rules::{Layered, Streams, refuse};
-use super::table::Printed;
-use super::{BAD, FINE, USAGE, classify, explain, healthcheck, integrations, replay, run, test};
+use super::settings::Settings;
+use super::{
+    BAD, FINE, USAGE, ask, classify, events, explain, healthcheck, integrations, replay, run, settings, status, steer, test,
+};
 use crate::clock::{Clock, SystemClock};
 use crate::rules::{self, Limits};
 use crate::yaml::{Source, Style};
@@ -41,19 +43,26 @@ pub fn main() -> u8 {
         Command::Replay(args) => replay::replay(&args, SystemClock.now(), &mut streams()),
         Command::Classify(args) => classify(&args, words),
         Command::Healthcheck(args) => healthcheck::healthcheck(&args.admin, words),
-        Command::Integrations(args) => print(&integrations::integrations(&args), words),
-        Command::Manifest(args) => print(&integrations::manifest(&args), words),
+        Command::Integrations(args) => ask::run(words, integrations::integrations(&args, &mut io::stdout())),
+        Command::Manifest(args) => ask::run(words, integrations::manifest(&args, &mut io::stdout())),
+        Command::Status(args) => ask::run(words, status::status(&args, &mut io::stdout())),
+        Command::Events(args) => ask::run(words, events::events(&args, &mut io::stdout())),
+        Command::Set(args) => ask::run(words, steer::set(&args, &mut io::stdout())),
+        Command::Clear(args) => ask::run(words, steer::clear(&args, &mut io::stdout())),
+        Command::Recheck(args) => ask::run(words, steer::recheck(&args, &mut io::stdout())),
+        Command::Drain(access) => ask::run(words, steer::order(&access, "drain", &mut io::stdout())),
+        Command::Reload(access) => ask::run(words, steer::order(&access, "reload", &mut io::stdout())),
+        Command::Config { what: Settings::Show { access } } => {
+            ask::run(words, settings::show(&access, &mut io::stdout()))
+        }
+        Command::Config { what: Settings::Schema } => settings::schema(&mut io::stdout()),
+        Command::Config { what: Settings::Init } => settings::init(&mut io::stdout()),
+        Command::Man => settings::man(Arguments::command(), &mut io::stdout()),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Arguments::command(), "toolvane", &mut io::stdout());
             FINE
         }
     }
-}
-
-fn print(printed: &Printed, words: &mut impl Write) -> u8 {
-    let _ = io::stdout().write_all(printed.data.as_bytes());
-    let _ = words.write_all(printed.words.as_bytes());
-    printed.code
 }
 
 fn classify(args: &Classify, words: &mut impl Write) -> u8 {

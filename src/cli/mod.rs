@@ -6,6 +6,7 @@ pub mod ask;
 pub mod check;
 pub mod classify;
 pub mod explain;
+pub mod events;
 pub mod healthcheck;
 pub mod integrations;
 mod junit;
@@ -16,6 +17,9 @@ pub mod rules;
 pub mod run;
 pub mod table;
 pub mod test;
+pub mod settings;
+pub mod status;
+pub mod steer;
 
 /// All is fine.
 pub const FINE: u8 = 0;

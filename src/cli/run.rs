@@ -8,9 +8,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::Run;
 use super::{BAD, CONFIG, FINE, USAGE};
-use crate::app::{self, App, Reloader, Running, service_manager};
+use crate::app::{self, App, Reloader, Running, StartError, service_manager};
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Arguments, Config, LogFormat, LogLevel};
+use crate::config::{self, Arguments, Config, LogFormat, LogLevel};
 use crate::readiness::Environment;
 use crate::telemetry::logs;
 use crate::yaml::{Report, Source, Style};
@@ -67,8 +67,9 @@ fn prepare(args: &Run) -> Result<App, Report> {
     };
     let (rules, config_hash) = app::compile_named(&config, file.as_deref())?;
     let read = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
-    let environment = Environment::of(config.credential_places(), read);
+    let credentials = Environment::of(config.credential_places(), read);
     app::check_documents(&config)?;
+    let config = Config { environment: environment(), ..config };
     Ok(App {
         rules,
         config: Arc::new(config),
@@ -77,8 +78,13 @@ fn prepare(args: &Run) -> Result<App, Report> {
         seed: u64::from_ne_bytes(random_bytes()),
         config_hash,
         config_file: file,
-        environment,
+        environment: credentials,
     })
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
+fn environment() -> config::Environment {
+    config::Environment::new(std::env::vars())
 }
 
 fn random_bytes<const N: usize>() -> [u8; N] {
@@ -122,7 +128,7 @@ async fn serve(app: App, words: &mut impl Write) -> u8 {
         Ok(running) => running,
         Err(error) => {
             let _ = writeln!(words, "error: {error}");
-            return BAD;
+            return if matches!(error, StartError::Token(_) | StartError::Diagnosis(_)) { CONFIG } else { BAD };
         }
     };
     announce(&running, words);

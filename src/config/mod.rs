@@ -7,10 +7,12 @@
 //! named here.
 
 mod access;
+mod admin;
 mod args;
 mod backend;
 mod changes;
 mod credential;
+mod diagnosis;
 mod identity;
 mod integrations;
 mod jwt;
@@ -30,17 +32,19 @@ mod mistakes;
 mod tests;
 
 pub use access::{Access, Lists};
+pub use admin::{AdminAccess, Environment, LocalWrites, ROLES, Role, SecretSource, Token};
 pub use args::Arguments;
 pub use backend::{Backend, BackendKind, Forwarded, HostPolicy, HttpVersion, Pool, Timeouts};
 pub use changes::needing_restart;
 pub use credential::{Credential, Part, Template};
+pub use diagnosis::{Credentials, Diagnosis, EngineKind, Model, Probes, Receiver};
 pub use identity::{Identity, IdentitySource};
 pub use integrations::{Integration, Readiness};
 pub use jwt::{Claim, Jwt};
 pub use matching::Match;
 pub use network::Network;
 pub use probe::{Condition, Meaning, Oauth, Probe, ProbeFault, ProbeRequest, ProbeTls, Statuses, Wanted};
-pub use route::{PathPattern, Route, Routes};
+pub use route::{PathPattern, Route, Routes, percent_encoded};
 pub use sections::{
     Annotate, Limits, Log, LogFormat, LogLevel, Manifest, Record, RuleFiles, Store, Tenant, WhenUnready,
 };
@@ -67,6 +71,18 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Where the admin API, metrics and probes answer.
     pub admin: SocketAddr,
+    /// What guards that listener.
+    pub admin_access: AdminAccess,
+    /// Who finds out what unclear failures mean.
+    pub diagnosis: Diagnosis,
+    /// In whose name tools are tried.
+    pub probes: Probes,
+    /// Who is notified of failures and recoveries.
+    pub notify: Option<Receiver>,
+    /// The environment that secrets may be read from; empty until the command line fills it.
+    pub environment: Environment,
+    /// The file as it may be shown: with secrets as `*`.
+    pub shown: Arc<str>,
     /// Whether the gate acts, unless a tool says otherwise. Held by each tool's policy already.
     pub mode: Mode,
     /// The upstreams, at least one, their names and matches unique.

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::admin::{self, AdminAccess, Environment};
 use super::backend::{Backend, Marks, backend};
 use super::integrations::{Integration, integrations, readiness};
 use super::sections::{self, MINUTE, SECOND};
 use super::tools::{MODES, Overrides, Tools, overrides};
-use super::{Config, access, identity};
+use super::{Config, access, diagnosis, identity};
 use crate::glob::Glob;
 use crate::health::{Mode, Tuning};
 use crate::yaml::{At, Fields, Place};
@@ -25,7 +26,7 @@ const SESSION_TOOLS: &str = "client_*";
 
 pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
     at.map(|f| {
-        let (listen, admin) = listeners(f);
+        let (listen, admin, admin_access) = listeners(f, directory);
         let mode = mode(f);
         let backends = backends(f, directory);
         let tools = tools(f, directory);
@@ -34,6 +35,9 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         let access = f.section("access", ACCESS, access::access);
         refuse_unknown_integrations(f, &integrations, backends.as_deref().unwrap_or_default(), &tools.0);
         let identity = f.section("identity", IDENTITY, |f| identity::identity(f, directory));
+        let diagnosis = f.section("diagnosis", DIAGNOSIS, |f| diagnosis::diagnosis(f, directory));
+        let probes = f.section("probes", PROBES, |f| diagnosis::probes(f, directory));
+        let notify = f.section("notify", NOTIFY, |f| diagnosis::notify(f, directory));
         let rules = f.section("rules", RULES, |f| sections::rule_files(f, directory));
         let tenants = f.opt("tenants", TENANTS, |at| sections::tenants(at, directory)).unwrap_or_default();
         let manifest = f.section("manifest", "How `tools/list` is annotated.", sections::manifest);
@@ -51,6 +55,12 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         Some(Config {
             listen,
             admin,
+            admin_access,
+            diagnosis,
+            probes,
+            notify,
+            environment: Environment::default(),
+            shown: Arc::from(f.at().source().shown()),
             mode,
             backends,
             tools,
@@ -78,6 +88,10 @@ const INTEGRATIONS: &str =
     "What backs tools, by name: the credentials it needs, and how it is asked whether it is set up.";
 const READINESS: &str = "How it is found out whether integrations are set up.";
 const ACCESS: &str = "Which tools callers may list and call, by profile and role.";
+const DIAGNOSIS: &str = "Who finds out what unclear failures mean.";
+const PROBES: &str = "The credentials that tools are tried with, as headers.";
+const NOTIFY: &str =
+    "Who is notified: of a first failure, every half hour while it lasts, of the recovery, and of each user concerned.";
 const IDENTITY: &str = "Where a caller's identity is read from; of each list the first source that is present wins.";
 const RULES: &str = "Rule files laid over the bundled table.";
 const TENANTS: &str = "What is different for single tenants, by tenant id.";
@@ -116,7 +130,7 @@ fn session_tools(f: &Fields<'_>) -> Vec<Glob> {
         .unwrap_or_else(|| Glob::new(SESSION_TOOLS).into_iter().collect())
 }
 
-fn listeners(f: &Fields<'_>) -> (Vec<SocketAddr>, SocketAddr) {
+fn listeners(f: &Fields<'_>, directory: &Path) -> (Vec<SocketAddr>, SocketAddr, AdminAccess) {
     let doc = "Where downstream connects: an address with port, or a list of them.";
     let placed = |at: At<'_>| at.socket().map(|address| (address, at.place()));
     let listen = f.with_default("listen", doc, Some(LISTEN.to_string().into()), |at| {
@@ -124,12 +138,13 @@ fn listeners(f: &Fields<'_>) -> (Vec<SocketAddr>, SocketAddr) {
         if list.is_empty() { at.fail("`listen` needs at least one address") } else { Some(list) }
     });
     let admin = f.section("admin", "The listener of admin API, metrics and probes.", |f| {
-        f.with_default("listen", "An address with port.", Some(ADMIN.to_string().into()), placed)
+        let listen = f.with_default("listen", "An address with port.", Some(ADMIN.to_string().into()), placed);
+        (listen, admin::access(f, directory))
     });
     let listen = listen.unwrap_or_else(|| vec![(LISTEN, Place::START)]);
-    let admin = admin.unwrap_or((ADMIN, Place::START));
+    let (admin, access) = (admin.0.unwrap_or((ADMIN, Place::START)), admin.1);
     refuse_clashes(f, &listen, admin);
-    (listen.into_iter().map(|(address, _)| address).collect(), admin.0)
+    (listen.into_iter().map(|(address, _)| address).collect(), admin.0, access)
 }
 
 fn refuse_clashes(f: &Fields<'_>, listen: &[(SocketAddr, Place)], admin: (SocketAddr, Place)) {

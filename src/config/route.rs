@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::Method;
+use serde_json::{Map, Value};
 
 use crate::yaml::{At, Place};
 
@@ -75,6 +76,13 @@ impl Routes {
     }
 }
 
+/// A text as one part of a path or a query.
+pub fn percent_encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let encoded = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(encoded).collect()
+}
+
 impl PathPattern {
     /// Whether the whole path fits. Segments are compared as they were sent, percent signs included.
     pub fn matches(&self, path: &str) -> bool {
@@ -89,6 +97,26 @@ impl PathPattern {
             (_, None) => false,
         });
         fit && parts.next().is_none()
+    }
+
+    /// The path with values for its parameters, and the values that none of them took.
+    ///
+    /// # Errors
+    /// Which value is missing.
+    pub fn filled(&self, values: &Map<String, Value>) -> Result<(String, Map<String, Value>), String> {
+        let mut rest = values.clone();
+        let mut path = String::new();
+        for part in self.text.split('/').skip(1) {
+            path.push('/');
+            match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+                None => path.push_str(part),
+                Some(name) => {
+                    let value = rest.remove(name).ok_or_else(|| format!("the sample has no value for {{{name}}}"))?;
+                    path.push_str(&percent_encoded(value.as_str().unwrap_or(&value.to_string())));
+                }
+            }
+        }
+        Ok((path, rest))
     }
 
     /// What two patterns have in common that fit the same paths.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use moka::sync::Cache;
+use serde_json::{Map, Value};
 
 use super::backend::Backend;
 use super::credential::{Credential, credential};
@@ -40,6 +41,8 @@ pub struct ToolSettings {
     /// Where the tool's target stands in its arguments.
     pub target: TargetSource,
     /// For the head of the answer; the backend's unless the tool has its own.
+    /// What it is called with then.
+    pub sample: Option<Arc<Map<String, Value>>>,
     pub timeout: Duration,
     /// Whether the tool may be called in a probe: the file says so, or its OpenAPI operation is a GET or HEAD.
     pub safe_probe: bool,
@@ -102,6 +105,7 @@ pub(super) struct Overrides {
     slow_call: Option<Option<Duration>>,
     advice: Option<Arc<str>>,
     safe_probe: Option<bool>,
+    sample: Option<Arc<Map<String, Value>>>,
     timeout: Option<Duration>,
     integration: Option<(Option<Arc<str>>, Place)>,
     credentials: Option<Vec<Credential>>,
@@ -213,6 +217,7 @@ impl Inner {
             target,
             timeout,
             safe_probe: set.safe_probe.unwrap_or_else(|| declared.is_some_and(|declared| declared.safe)),
+            sample: set.sample,
             needs,
             declared_credentials: declared
                 .map(|declared| Arc::clone(&declared.credentials_required))
@@ -239,6 +244,7 @@ impl Overrides {
         lay(&mut self.slow_call, &over.slow_call);
         lay(&mut self.advice, &over.advice);
         lay(&mut self.safe_probe, &over.safe_probe);
+        lay(&mut self.sample, &over.sample);
         lay(&mut self.timeout, &over.timeout);
         lay(&mut self.integration, &over.integration);
         lay(&mut self.credentials, &over.credentials);
@@ -272,6 +278,7 @@ const TARGET: &str = "Where the target of a call stands in its arguments, whose 
 const SLOW: &str = "A call that takes longer is slow; enough slow ones make DEGRADED. Default `off`.";
 const ADVICE: &str = "Words that end the answer to a call that was not made.";
 const SAFETY: &str = "`SAFE_PROBE`: may be called in a probe, since calling it changes nothing.";
+const SAMPLE: &str = "The arguments that the tool is called with in a probe.";
 const TIMEOUT: &str = "For the head of the answer; default: the backend's `timeouts.response`.";
 
 const INTEGRATION: &str = "What backs the tool: a name of `integrations`, or `none`, over what the backend declares.";
@@ -290,6 +297,7 @@ fn tool(f: &Fields<'_>, directory: &Path) -> Overrides {
         slow_call: f.opt("slow_call", SLOW, |at| at.duration_or_off(shortest..=HOUR)),
         advice: f.opt("advice", ADVICE, |at| at.line(ADVICE_MAX)),
         safe_probe: f.opt("safety", SAFETY, |at| at.word(&[("SAFE_PROBE", true)])),
+        sample: f.opt("sample", SAMPLE, super::diagnosis::sample),
         timeout: f.opt("timeout", TIMEOUT, |at| at.duration(shortest..=HOUR)),
         integration: f.opt("integration", INTEGRATION, |at| {
             at.line(64).map(|id| (Some(id).filter(|id| &**id != NONE), at.place()))

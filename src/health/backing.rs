@@ -6,8 +6,12 @@ use super::document::{Document, Key};
 
 /// Keeps documents beyond memory. Never on the path of a call that all tools are OK for.
 pub trait Backing: fmt::Debug + Send + Sync + 'static {
-    /// Takes a changed document for write-behind. Returns at once, never fails: trouble is the store's to report.
-    fn write(&self, document: Document);
+    /// Takes a changed document for write-behind. Returns at once, and whether it was taken: a store whose queue is full has no
+    /// room, which is its own to report.
+    fn write(&self, document: Document) -> bool;
+
+    /// Takes the deletion of a document, as [`Backing::write`] takes a change.
+    fn delete(&self, key: &Key) -> bool;
 
     /// The stored form of a document that memory does not hold, `None` if there is none or it cannot be read (fail open).
     fn read(&self, key: &Key) -> Option<Document>;
@@ -18,7 +22,13 @@ pub trait Backing: fmt::Debug + Send + Sync + 'static {
 pub struct MemoryOnly;
 
 impl Backing for MemoryOnly {
-    fn write(&self, _document: Document) {}
+    fn write(&self, _document: Document) -> bool {
+        true
+    }
+
+    fn delete(&self, _key: &Key) -> bool {
+        true
+    }
 
     fn read(&self, _key: &Key) -> Option<Document> {
         None

@@ -96,6 +96,13 @@ fn places(scope: Scope, at: &ToolRef) -> impl Iterator<Item = (&str, &str)> {
         .take(any)
 }
 
+/// Every key that applies to a call, narrowest first.
+pub(super) fn keys<'a>(caller: &'a Caller, at: &'a ToolRef) -> impl Iterator<Item = KeyRef<'a>> {
+    Scope::ALL
+        .into_iter()
+        .flat_map(move |scope| places(scope, at).filter_map(move |(backend, tool)| key(caller, scope, backend, tool)))
+}
+
 /// The entry that decides: of the narrowest scope that has one that is not OK, the worst.
 pub(super) fn effective(
     slots: &Slots,

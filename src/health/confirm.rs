@@ -223,6 +223,7 @@ impl Registry {
                 by: Arc::from("confirmation"),
                 note: Arc::from("the backend could not be reached three times in two seconds"),
                 as_of: now,
+                since: None,
                 recovery: None,
                 credential: None,
             };
@@ -253,6 +254,42 @@ impl Registry {
             }
         }
         targets
+    }
+
+    /// A try of a tool that somebody asked for has worked: what is DOWN for the tool, at any scope that the try speaks for, is
+    /// let through to its next real call. A try as one user speaks for that user alone. Returns how many entries that were.
+    pub fn open_retest(&self, at: &super::cascade::ToolRef, who: &super::ports::ProbeAs, now: Now) -> usize {
+        let concerned = |key: &Key| {
+            let theirs = match (who, key.scope) {
+                (super::ports::ProbeAs::User(user), Scope::User) => key.scope_id.as_deref() == Some(user),
+                (super::ports::ProbeAs::User(_), _) | (_, Scope::User | Scope::Session) => false,
+                (super::ports::ProbeAs::System, _) => true,
+            };
+            theirs && key.backend == *at.backend && key.tool_name == *at.tool
+        };
+        let keys: Vec<Key> = {
+            let pinned = self.slots.pin();
+            let slots = pinned.values().filter(|slot| slot.is_unwell() && concerned(&slot.key));
+            slots.map(|slot| slot.key.clone()).collect()
+        };
+        for key in &keys {
+            self.probe_succeeded(&ProbeTarget { key: key.clone(), transport: false }, now);
+        }
+        keys.len()
+    }
+
+    /// A request of our own that began at `started` was answered: the backend lives, whatever the answer says. A backend that
+    /// was DOWN for not answering is let through to its next real call.
+    pub fn answered(&self, backend: &str, started: Now, now: Now) {
+        self.backends.answered(backend, started.tick);
+        let key = Key {
+            tenant_id: None,
+            scope: Scope::Project,
+            scope_id: None,
+            backend: backend.to_owned(),
+            tool_name: WHOLE_BACKEND.to_owned(),
+        };
+        self.probe_succeeded(&ProbeTarget { key, transport: true }, now);
     }
 
     /// A probe succeeded: the next call is let through as a trial. Nothing is OK yet; a real call decides that.

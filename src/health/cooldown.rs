@@ -103,6 +103,16 @@ impl Cooldowns {
         Some(armed)
     }
 
+    /// Sets a cooldown to `trigger.given` from now, whether or not one is active: somebody says so who may.
+    pub(super) fn set(&mut self, trigger: &Trigger<'_>, now: Now) -> Option<&Armed> {
+        let Some(index) = self.position(trigger.signature, trigger.user) else { return self.arm(trigger, now) };
+        let armed = self.armed.get_mut(index)?;
+        armed.class = trigger.class;
+        armed.interval = interval(trigger.class, armed.level, trigger.given, trigger.recovery)?.min(trigger.longest);
+        armed.until = now.after(armed.interval);
+        Some(armed)
+    }
+
     fn arm(&mut self, trigger: &Trigger<'_>, now: Now) -> Option<&Armed> {
         let level = self.exhume(trigger.signature, trigger.user, now.tick);
         let interval = interval(trigger.class, level, trigger.given, trigger.recovery)?.min(trigger.longest);
@@ -127,9 +137,20 @@ impl Cooldowns {
 
     /// Removes the scope-wide cooldowns and those of `user`; returns how many. Their levels stay behind.
     pub(super) fn clear(&mut self, user: &str, now: Now) -> usize {
-        let (cleared, kept): (Vec<Armed>, Vec<Armed>) = std::mem::take(&mut self.armed)
-            .into_iter()
-            .partition(|armed| armed.user.is_none() || armed.user.as_deref() == Some(user));
+        self.clear_if(|armed| armed.user.is_none() || armed.user.as_deref() == Some(user), now)
+    }
+
+    /// Removes the cooldowns that agree with what is given; returns how many.
+    pub(super) fn clear_where(&mut self, signature: Option<&str>, user: Option<&str>, now: Now) -> usize {
+        let agrees = |armed: &Armed| {
+            signature.is_none_or(|wanted| *armed.signature == *wanted)
+                && user.is_none_or(|wanted| armed.user.as_deref() == Some(wanted))
+        };
+        self.clear_if(agrees, now)
+    }
+
+    fn clear_if(&mut self, wanted: impl Fn(&Armed) -> bool, now: Now) -> usize {
+        let (cleared, kept): (Vec<Armed>, Vec<Armed>) = std::mem::take(&mut self.armed).into_iter().partition(wanted);
         self.armed = kept;
         let count = cleared.len();
         for armed in cleared {

@@ -3,8 +3,10 @@
 
 use std::hash::{Hash, Hasher};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::overrides::Override;
 use crate::clock::Wall;
 use crate::rules::{Classification, Scope};
 
@@ -15,7 +17,7 @@ pub const WHOLE_BACKEND: &str = "*";
 pub const ANY_BACKEND: &str = "*";
 
 /// Whether a tool is usable. RETESTING is derived, never stored: DOWN whose `nextTrialAt` has passed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Status {
     /// Usable.
@@ -28,7 +30,7 @@ pub enum Status {
 }
 
 /// Whose hand wrote the status last, lowest rank first (DESIGN 7).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// The evidence judge or a rule's `healthAction`.
@@ -45,7 +47,7 @@ pub enum Origin {
 }
 
 /// What makes a document unique. GLOBAL has no tenant and no scope id.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Key {
     /// The tenant that the entry belongs to; `None` for GLOBAL.
@@ -76,7 +78,7 @@ pub(super) fn hash_parts<H: Hasher>(scope: Scope, scope_id: Option<&str>, at: (&
 }
 
 /// One health document, field for field as DESIGN 8 lists them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document {
     /// What makes it unique.
@@ -120,6 +122,9 @@ pub struct Document {
     pub flap: Flap,
     /// For a USER entry written for a credential problem: the hash of that credential, 16 hex digits.
     pub credential: Option<String>,
+    /// What an operator decided against all evidence, while it stands.
+    #[serde(default, rename = "override", skip_serializing_if = "Option::is_none")]
+    pub overridden: Option<Override>,
     /// When the document came to be.
     pub created_at: Wall,
     /// When it changed last.
@@ -127,7 +132,7 @@ pub struct Document {
 }
 
 /// A diagnosis, as an engine gave it (DESIGN 13).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {
     /// What was found.
@@ -143,7 +148,7 @@ pub struct Diagnosis {
 }
 
 /// One remembered change or repeated finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
     /// What was found.
@@ -161,7 +166,7 @@ pub struct HistoryEntry {
 }
 
 /// Until when a failure of one kind starts no new diagnosis. It never blocks a call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cooldown {
     /// The kind of failure.
@@ -181,7 +186,7 @@ pub struct Cooldown {
 }
 
 /// A cooldown's level after a clear, so that a returning fault starts where it was.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tombstone {
     /// The kind of failure.
@@ -197,7 +202,7 @@ pub struct Tombstone {
 }
 
 /// A penalty that halves every five minutes (STATE 4.4, E4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Flap {
     /// The penalty at `at`.

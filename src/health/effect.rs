@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::document::{Key, Origin, Status};
+use super::overrides::Override;
 use crate::clock::Wall;
 use crate::rules::Classification;
 
@@ -63,6 +64,27 @@ pub enum Effect {
         /// How many users.
         users: usize,
     },
+    /// An operator decided against the evidence.
+    Overridden {
+        /// The entry.
+        key: Key,
+        /// The decision.
+        decision: Override,
+    },
+    /// Such a decision was taken back, or its time is over.
+    OverrideEnded {
+        /// The entry.
+        key: Key,
+        /// The decision that stood.
+        decision: Override,
+    },
+    /// A document was deleted for good.
+    Deleted {
+        /// The entry.
+        key: Key,
+        /// The status that it had; it reads as OK from now on.
+        status: Status,
+    },
     /// Entries left memory because the bound was reached.
     Evicted {
         /// OK entries: they live on in the store.
@@ -91,6 +113,8 @@ pub struct Transition {
     pub by: Arc<str>,
     /// In words.
     pub note: Arc<str>,
+    /// What the user concerned can do.
+    pub user_action_hint: Option<Arc<str>>,
     /// When somebody estimated it to be back.
     pub expected_recovery_at: Option<Wall>,
     /// How long the status before had lasted, in milliseconds.

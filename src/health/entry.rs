@@ -9,6 +9,7 @@ use super::cooldown::Cooldowns;
 use super::document::{Diagnosis, HistoryEntry, Key, Origin, Status};
 use super::effect::{Effect, Transition};
 use super::judge::Flapping;
+use super::overrides::Override;
 use super::retest;
 use super::text;
 use super::view::{Shown, wall_of};
@@ -45,6 +46,8 @@ pub(super) struct Entry {
     pub(super) outages: Vec<Duration>,
     pub(super) flap: Flapping,
     pub(super) credential: Option<CredentialHash>,
+    /// What an operator decided, and until when.
+    pub(super) overridden: Option<(Override, Now)>,
     pub(super) created: Wall,
     pub(super) updated: Wall,
 }
@@ -62,6 +65,8 @@ pub(super) struct Change {
     pub(super) note: Arc<str>,
     /// Start of the evidence.
     pub(super) as_of: Now,
+    /// When it began, where that is known and not now.
+    pub(super) since: Option<Now>,
     /// A stated estimate, as a time from now.
     pub(super) recovery: Option<Duration>,
     pub(super) credential: Option<CredentialHash>,
@@ -80,6 +85,7 @@ impl Change {
             by: Arc::from(by),
             note,
             as_of,
+            since: None,
             recovery: None,
             credential: None,
         }
@@ -110,6 +116,7 @@ impl Entry {
             outages: Vec::new(),
             flap: Flapping::default(),
             credential: None,
+            overridden: None,
             created: now.wall,
             updated: now.wall,
         }
@@ -167,7 +174,7 @@ impl Entry {
             self.next_trial = self.expected_recovery.unwrap_or_else(|| now.after(retest::wait(self.level, draw)));
         }
         if from != change.to {
-            self.since = now;
+            self.since = change.since.unwrap_or(now);
             self.epoch = self.epoch.saturating_add(1);
         }
         if change.to == Status::Ok {
@@ -192,6 +199,7 @@ impl Entry {
             origin: change.origin,
             by: change.by,
             note: change.note,
+            user_action_hint: self.user_action_hint().map(Arc::from),
             expected_recovery_at: self.expected_recovery.map(|at| wall_of(at, now)),
             lasted_ms,
         })
@@ -226,13 +234,16 @@ impl Entry {
         self.history.drain(..surplus);
     }
 
+    fn user_action_hint(&self) -> Option<&str> {
+        self.diagnosis.as_ref().filter(|_| self.status != Status::Ok)?.user_action_hint.as_deref()
+    }
+
     /// What readers see; `None` for OK.
     pub(super) fn shown(&self, key: &Key, failed_at: Option<Tick>) -> Option<Shown> {
         if self.status == Status::Ok {
             return None;
         }
         let said = self.history.last().filter(|last| last.status == self.status && !last.note.is_empty());
-        let hint = self.diagnosis.as_ref().and_then(|diagnosis| diagnosis.user_action_hint.as_deref());
         Some(Shown {
             key: key.clone(),
             status: self.status,
@@ -243,7 +254,7 @@ impl Entry {
             classification: self.classification,
             signature: self.signature.clone(),
             note: said.map(|last| Arc::from(last.note.as_str())),
-            user_action_hint: hint.map(Arc::from),
+            user_action_hint: self.user_action_hint().map(Arc::from),
             credential: self.credential,
             cause: self.cause,
         })

@@ -11,8 +11,9 @@ use super::effect::Effect;
 use super::entry::Change;
 use super::registry::{Draw, Registry};
 use super::retest::Probing;
+use super::slot::{Inner, Slot};
 use super::text;
-use crate::clock::Now;
+use crate::clock::{Now, Wall};
 use crate::rules::{Classification, Scope};
 
 /// The signature of a tool whose provider has left.
@@ -33,6 +34,8 @@ pub struct Mark {
     pub by: Arc<str>,
     /// Why, at most 512 bytes; longer ones are cut.
     pub note: Arc<str>,
+    /// When it began, for events that are told late; `None` is now, and so is what lies ahead.
+    pub since: Option<Wall>,
     /// The estimated time to recovery; between 1 s and 24 h, others are brought within. `None` where nobody knows.
     pub recovery: Option<Duration>,
     /// What the user concerned can do.
@@ -47,22 +50,31 @@ impl Registry {
         if self.is_frozen() {
             return effects;
         }
-        effects.push(self.write(KeyRef::from(key), now, |slot, inner| {
-            inner.evidence.probing = Probing::default();
-            if mark.to == Status::Ok {
-                inner.evidence.forget_failures();
-            }
-            if let (Origin::Engine, Some(signature)) = (mark.origin, &mark.signature) {
-                inner.evidence.claims.diagnosed(signature, now);
-            }
-            let entry = inner.entry_mut(&slot.key, &*self.backing, now);
-            if mark.origin != Origin::System {
-                entry.diagnosis = Some(mark.diagnosis(now));
-            }
-            entry.set(&slot.key, mark.change(now), now, (self.tuning.history_size, draw()))
-        }));
+        effects.push(self.write(KeyRef::from(key), now, |slot, inner| self.mark_held(slot, inner, mark, (now, draw))));
         self.report_evictions(&mut effects);
         effects
+    }
+
+    /// The same for an entry whose lock is held.
+    pub(super) fn mark_held(
+        &self,
+        slot: &Slot,
+        inner: &mut Inner,
+        mark: &Mark,
+        (now, draw): (Now, Draw<'_>),
+    ) -> Effect {
+        inner.evidence.probing = Probing::default();
+        if mark.to == Status::Ok {
+            inner.evidence.forget_failures();
+        }
+        if let (Origin::Engine, Some(signature)) = (mark.origin, &mark.signature) {
+            inner.evidence.claims.diagnosed(signature, now);
+        }
+        let entry = inner.entry_mut(&slot.key, &*self.backing, now);
+        if mark.origin != Origin::System {
+            entry.diagnosis = Some(mark.diagnosis(now));
+        }
+        entry.set(&slot.key, mark.change(now), now, (self.tuning.history_size, draw()))
     }
 
     /// The upgraded connection of a session has closed: its session tools are gone with it.
@@ -92,6 +104,7 @@ fn provider_left(note: &str) -> Mark {
         origin: Origin::System,
         by: Arc::from("system"),
         note: Arc::from(note),
+        since: None,
         recovery: None,
         user_action_hint: None,
     }
@@ -99,6 +112,7 @@ fn provider_left(note: &str) -> Mark {
 
 impl Mark {
     fn change(&self, now: Now) -> Change {
+        let began = self.since.map(|at| at.min(now.wall)).map(|wall| Now { tick: now.tick_at(wall), wall });
         Change {
             to: self.to,
             classification: self.classification,
@@ -108,7 +122,8 @@ impl Mark {
             judged: false,
             by: Arc::clone(&self.by),
             note: Arc::clone(&self.note),
-            as_of: now,
+            as_of: began.unwrap_or(now),
+            since: began,
             recovery: self.recovery,
             credential: None,
         }

@@ -190,6 +190,7 @@ impl Step<'_> {
                 by: Arc::from(JUDGE),
                 note: Arc::from("most tools of the backend are down and none has succeeded for a minute"),
                 as_of: call.started,
+                since: None,
                 recovery: None,
                 credential: None,
             };

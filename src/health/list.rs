@@ -56,6 +56,25 @@ impl Registry {
         documents
     }
 
+    /// The keys of the documents in memory that the filter's names take, in order. Status and cooldowns are not looked at.
+    pub fn keys(&self, filter: &Filter) -> Vec<Key> {
+        let pinned = self.slots.pin();
+        let held = |slot: &&std::sync::Arc<super::slot::Slot>| slot.lock().entry.is_some();
+        let mut keys: Vec<Key> = pinned
+            .values()
+            .filter(|slot| filter.takes_key(&slot.key))
+            .filter(held)
+            .map(|slot| slot.key.clone())
+            .collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// The longest cooldown.
+    pub fn cooldown_max(&self) -> std::time::Duration {
+        self.tuning.cooldown_max
+    }
+
     /// One document, from memory or from the backing.
     pub fn document(&self, key: &Key, now: Now) -> Option<Document> {
         let slot = self.slots.pin().get(&KeyRef::from(key)).cloned();

@@ -13,6 +13,7 @@ use super::document::{Document, Key, Status};
 use super::effect::Effect;
 use super::entry::Entry;
 use super::lease::Permit;
+use super::overrides::{Force, Overrides};
 use super::policy::{Mode, Policy, Tuning};
 use super::slot::{Inner, Slot, Unwell};
 use super::view::View;
@@ -45,6 +46,7 @@ pub struct Registry {
     pub(super) bucket: Mutex<Bucket>,
     pub(super) backends: Backends,
     pub(super) evicted: Evicted,
+    pub(super) overrides: Overrides,
     frozen: AtomicBool,
 }
 
@@ -67,12 +69,21 @@ impl Registry {
             bucket: Mutex::default(),
             backends: Backends::default(),
             evicted: Evicted::default(),
+            overrides: Overrides::default(),
             frozen: AtomicBool::new(false),
         }
     }
 
     /// Whether this caller's call may pass (DESIGN 5, 8). Lock-free, allocation-free.
     pub fn admit(&self, caller: &Caller, at: &ToolRef, policy: &Policy, now: Now) -> Admission {
+        let mut mode = policy.mode;
+        if let Some(forced) = self.overrides.effective(caller, at, now.tick) {
+            match forced.decision.force {
+                Force::Ok => return Admission::Pass,
+                Force::Down => return Admission::Reject(View::forced(forced, || View::OK, now)),
+                Force::Observe => mode = Mode::Observe,
+            }
+        }
         let Some((slot, shown)) = cascade::effective(&self.slots, &self.unwell, caller, at, now.tick) else {
             return Admission::Pass;
         };
@@ -90,7 +101,7 @@ impl Registry {
         if let (true, Some(until)) = (view.retesting, slot.lease.held_until(now.tick)) {
             view.next_trial_at = Some(now.wall_at(until));
         }
-        match policy.mode {
+        match mode {
             Mode::Enforce => Admission::Reject(view),
             Mode::Observe => Admission::Observed(view),
         }
@@ -98,8 +109,14 @@ impl Registry {
 
     /// What this caller is told about a tool. Lock-free, allocation-free.
     pub fn lookup(&self, caller: &Caller, at: &ToolRef, now: Now) -> View {
-        cascade::effective(&self.slots, &self.unwell, caller, at, now.tick)
-            .map_or(View::OK, |(_, shown)| View::of(shown, now))
+        let believed = || {
+            cascade::effective(&self.slots, &self.unwell, caller, at, now.tick)
+                .map_or(View::OK, |(_, shown)| View::of(shown, now))
+        };
+        match self.overrides.effective(caller, at, now.tick) {
+            Some(forced) => View::forced(forced, believed, now),
+            None => believed(),
+        }
     }
 
     /// From when the entry of this key may be tried; `None` unless memory holds it as DOWN.
@@ -125,12 +142,13 @@ impl Registry {
                 inner.loaded = true;
                 inner.entry = Some(Box::new(Entry::load(document, now)));
                 slot.publish(inner, &self.unwell);
+                self.show_override(slot, inner, now);
             }
         });
     }
 
     /// The slot of a key, made if there is none.
-    fn slot(&self, key: KeyRef<'_>, now: Now) -> Arc<Slot> {
+    pub(super) fn slot(&self, key: KeyRef<'_>, now: Now) -> Arc<Slot> {
         let pinned = self.slots.pin();
         if let Some(slot) = pinned.get(&key) {
             slot.touch(now.tick);
@@ -170,17 +188,25 @@ impl Registry {
         Some(result)
     }
 
-    fn finish(&self, slot: &Slot, inner: &mut Inner, now: Now) {
+    /// Shows a changed slot to readers and hands its document to the backing; whether that took it.
+    pub(super) fn finish(&self, slot: &Slot, inner: &mut Inner, now: Now) -> bool {
         if !std::mem::take(&mut inner.dirty) {
-            return;
+            return true;
         }
         slot.publish(inner, &self.unwell);
+        self.show_override(slot, inner, now);
         if let Some(entry) = inner.entry.as_mut() {
             entry.version = entry.version.saturating_add(1);
             entry.updated = now.wall;
             entry.last_checked = Some(now.wall);
-            self.backing.write(entry.document(&slot.key, now));
+            return self.backing.write(entry.document(&slot.key, now));
         }
+        true
+    }
+
+    fn show_override(&self, slot: &Slot, inner: &Inner, now: Now) {
+        let standing = inner.entry.as_ref().and_then(|entry| entry.overridden.as_ref());
+        self.overrides.show(&slot.key, standing.map(|(decision, until)| (decision, *until)), now);
     }
 
     /// Whether one more diagnosis may start.

@@ -102,6 +102,7 @@ impl<'a> Scene<'a> {
             by: Arc::from(JUDGE),
             note: Arc::from("most calls of the last minute were slow"),
             as_of: self.call.started,
+            since: None,
             recovery: None,
             credential: None,
         };
@@ -189,6 +190,7 @@ impl<'a> Scene<'a> {
             by: Arc::from(format!("rule:{}", finding.rule)),
             note,
             as_of: self.call.started,
+            since: None,
             recovery: finding.hint,
             credential: self.call.caller.credential.filter(|_| users),
         }

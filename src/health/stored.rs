@@ -8,6 +8,7 @@ use super::cooldown::{Armed, Cooldowns, Grave};
 use super::document::{Cooldown, Document, Key, Origin, Status, Tombstone};
 use super::entry::{Cause, Entry};
 use super::judge::Flapping;
+use super::overrides;
 use super::retest;
 use super::view::wall_of;
 use crate::clock::{Now, Wall, millis};
@@ -38,6 +39,7 @@ impl Entry {
             level: self.level,
             flap: self.flap.stored(),
             credential: self.credential.map(|hash| hash.to_string()),
+            overridden: self.overridden.as_ref().map(|standing| overrides::stored(standing, now)),
             created_at: self.created,
             updated_at: self.updated,
         }
@@ -80,6 +82,7 @@ impl Entry {
             level: document.level.max(1),
             flap: Flapping::load(document.flap, now),
             credential: document.credential.and_then(|hash| hash.parse().ok()),
+            overridden: overrides::load(document.overridden, now),
             created: document.created_at,
             updated: document.updated_at,
         }

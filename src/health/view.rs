@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::caller::CredentialHash;
 use super::document::{Key, Status};
 use super::entry::Cause;
+use super::overrides::{Force, Forced};
 use crate::clock::{Now, Tick, Wall};
 use crate::rules::{Classification, DispatchCode, Scope};
 
@@ -25,6 +26,8 @@ pub struct View {
     pub next_trial_at: Option<Wall>,
     /// The entry that decides; `None` for OK.
     pub entry: Option<Arc<Shown>>,
+    /// What an operator decided against the evidence, if that applies.
+    pub forced: Option<Arc<Forced>>,
 }
 
 impl View {
@@ -37,6 +40,7 @@ impl View {
         expected_recovery_at: None,
         next_trial_at: None,
         entry: None,
+        forced: None,
     };
 
     pub(super) fn of(shown: Arc<Shown>, now: Now) -> View {
@@ -49,7 +53,18 @@ impl View {
             expected_recovery_at: shown.expected_recovery.map(|at| wall_of(at, now)),
             next_trial_at: down.then(|| wall_of(shown.next_trial, now)),
             entry: Some(shown),
+            forced: None,
         }
+    }
+
+    /// What is shown where an operator has decided, beside what is believed otherwise.
+    pub(super) fn forced(forced: Arc<Forced>, believed: impl FnOnce() -> View, now: Now) -> View {
+        let view = match forced.decision.force {
+            Force::Ok => View::OK,
+            Force::Down => View::of(forced.shown(), now),
+            Force::Observe => believed(),
+        };
+        View { forced: Some(forced), ..view }
     }
 
     /// How a short-circuited call is named to its caller (DESIGN 4); `None` unless DOWN.

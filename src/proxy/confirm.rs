@@ -51,10 +51,15 @@ pub(super) async fn probe_forever(shared: Arc<Shared>) {
         turn.tick().await;
         let now = shared.clock.now();
         shared.inflight.sweep(now.tick);
+        effects::act(&shared, shared.registry.end_overrides(now));
         effects::became_due(&shared);
-        for target in shared.registry.probe_targets(now).into_iter().filter(|target| target.transport) {
+        for target in shared.registry.probe_targets(now) {
             let shared = Arc::clone(&shared);
-            tokio::spawn(async move { probe(&shared, &target).await });
+            if target.transport {
+                tokio::spawn(async move { probe(&shared, &target).await });
+            } else if super::probe::is_safe(&shared, &target.key) {
+                tokio::spawn(async move { super::probe::probe_down(&shared, &target).await });
+            }
         }
     }
 }

@@ -16,9 +16,14 @@ use crate::telemetry::{Telemetry, TrialResult};
 
 /// Acts on everything that happened.
 pub(super) fn act(shared: &Arc<Shared>, effects: Vec<Effect>) {
+    let at = shared.clock.now().wall;
     for effect in effects {
         tell_operator(&shared.telemetry, &effect);
+        shared.telemetry.publish_effect(&effect, at);
         match effect {
+            Effect::Overridden { key, .. } | Effect::OverrideEnded { key, .. } | Effect::Deleted { key, .. } => {
+                reads_differently(shared, &key);
+            }
             Effect::ConfirmBackend { backend } => confirm::start(shared, &backend),
             Effect::Transition(Transition { key, .. }) | Effect::TrialFailed { key, .. } => {
                 reads_differently(shared, &key);
@@ -69,6 +74,9 @@ fn tell_operator(telemetry: &Telemetry, effect: &Effect) {
         }
         Effect::DiagnosisThrottled { .. }
         | Effect::Cleared { .. }
+        | Effect::Overridden { .. }
+        | Effect::OverrideEnded { .. }
+        | Effect::Deleted { .. }
         | Effect::ConfirmBackend { .. }
         | Effect::Widened { .. } => {}
     }

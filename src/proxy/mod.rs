@@ -38,6 +38,7 @@ pub mod net;
 mod notify;
 mod observe;
 mod observe_http;
+mod probe;
 mod reading;
 mod service;
 mod shared;

@@ -19,6 +19,7 @@ use super::{http_tool, mcp};
 use crate::config::BackendKind;
 use crate::health::Caller;
 use crate::store::OutcomeFile;
+use crate::health::{Diagnoser, Effect};
 use crate::telemetry::RequestKind;
 use crate::telemetry::events::IdentityHeaderDropped;
 
@@ -112,6 +113,25 @@ impl Proxy {
     /// Asks for all these documents to be read anew, in the background and at most every 10 s: for a reload.
     pub fn refresh_documents(&self) {
         documents::refresh(&self.shared);
+    }
+
+    /// Whom to ask for diagnoses. The first one counts.
+    pub fn diagnose_with(&self, diagnoser: Arc<dyn Diagnoser>) {
+        let _ = self.shared.diagnoser.set(diagnoser);
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Acts on what somebody else's write did to health: counts and tells it, and lets clients know of changed lists.
+    pub fn act(&self, effects: Vec<Effect>) {
+        effects::act(&self.shared, effects);
+    }
+
+    /// A random number in [0, 1), for jitter.
+    pub fn draw(&self) -> f64 {
+        (self.shared.random)()
     }
 
     /// Every tool that is known by name: from routes, and from the lists that callers got. Sorted, each with its backend.

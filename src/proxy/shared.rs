@@ -23,7 +23,7 @@ use super::tasks::Tasks;
 use super::tokens::Tokens;
 use crate::clock::Clock;
 use crate::config::{self, BackendKind, Config, Routes};
-use crate::health::{Caller, Readiness, Registry, ToolRef};
+use crate::health::{Caller, Diagnoser, Readiness, Registry, ToolRef};
 use crate::rules::{self, Table};
 use crate::store::OutcomeFile;
 use crate::telemetry::{BackendMetrics, Telemetry};
@@ -207,6 +207,8 @@ pub(super) struct Shared {
     pub(super) streams: Arc<Streams>,
     pub(super) lists: LastGood,
     pub(super) notifier: Notifier,
+    /// Who is asked for diagnoses, once there is somebody.
+    pub(super) diagnoser: OnceLock<Arc<dyn Diagnoser>>,
     pub(super) dues: Dues,
     /// The time for calls in flight is over: what still breaks breaks because of us.
     cut: AtomicBool,
@@ -239,6 +241,7 @@ impl Shared {
             streams: Arc::default(),
             lists: LastGood::new(),
             notifier: Notifier::new(config.manifest.notify_interval),
+            diagnoser: OnceLock::new(),
             dues: Dues::of(&parts.registry, parts.clock.now()),
             cut: AtomicBool::new(false),
             cut_off: AtomicU64::new(0),

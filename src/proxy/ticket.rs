@@ -12,8 +12,8 @@ use super::reading::Reading;
 use super::shared::{Backend, Shared};
 use crate::clock::Now;
 use crate::config::ToolSettings;
-use crate::health::{Call, Caller, Permit, ToolRef, View};
-use crate::rules::target;
+use crate::health::{self, Call, Caller, Permit, ToolRef, View};
+use crate::rules::{self, Classification, target};
 use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Table, Verdict};
 use crate::store;
 use crate::telemetry::events::CallEnded;
@@ -104,7 +104,7 @@ impl Ticket {
         call.target = exchange.targets.first().map(|host| Arc::from(host.as_str()));
         let verdict = table.judge(&exchange);
         let took = now.tick.since(call.started.tick);
-        self.record(call, &verdict, now);
+        self.record(call, &verdict, &said(&exchange), now);
         if let Some(file) = self.shared.outcomes.get() {
             file.record(store::Judged { exchange, verdict: verdict.clone(), caller: Arc::clone(&caller), took, now });
         }
@@ -118,7 +118,7 @@ impl Ticket {
     pub(super) fn neutral(mut self) {
         if let Some(call) = self.call.take() {
             let now = self.shared.clock.now();
-            self.record(call, &Verdict::NEUTRAL, now);
+            self.record(call, &Verdict::NEUTRAL, "", now);
         }
     }
 
@@ -140,10 +140,29 @@ impl Ticket {
         self.call.as_ref().map(|call| Arc::clone(&call.at.tool)).unwrap_or_default()
     }
 
-    fn record(&self, call: Call, verdict: &Verdict, now: Now) {
+    fn record(&self, call: Call, verdict: &Verdict, said: &str, now: Now) {
         self.count(&call, Outcome::from(verdict.kind), verdict.finding.as_ref());
+        let at = call.at.clone();
         let effects = self.shared.registry.record(call, verdict, now, &mut || (self.shared.random)());
+        self.ask_for_diagnosis(&effects, &at, (verdict, said), now);
         effects::act(&self.shared, effects);
+    }
+
+    /// Asks for the diagnosis that this failure has claimed, or adds what it says to one that is under way.
+    fn ask_for_diagnosis(&self, effects: &[health::Effect], at: &ToolRef, (verdict, said): (&Verdict, &str), now: Now) {
+        let unclear = |finding: &&Finding| finding.classification == Classification::Unclear;
+        let (Some(finding), Some(diagnoser)) = (verdict.finding.as_ref().filter(unclear), self.shared.diagnoser.get())
+        else {
+            return;
+        };
+        let claim = effects.iter().find_map(|effect| match effect {
+            health::Effect::Claimed(claim) => Some(claim),
+            _ => None,
+        });
+        match claim {
+            Some(claim) => diagnoser.claimed(claim, said, now),
+            None => diagnoser.again(at, &finding.signature, said, now),
+        }
     }
 
     fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>) {
@@ -197,6 +216,23 @@ impl Ticket {
         }
         exchange
     }
+}
+
+/// What a failure said, in one text; empty for a success.
+pub(super) fn said(exchange: &Exchange) -> String {
+    if exchange.succeeded() {
+        return String::new();
+    }
+    let mut said = match (&exchange.fault, &exchange.answer, exchange.status) {
+        (Some(fault), ..) => format!("{}: {}", fault.kind, fault.detail),
+        (None, rules::Answer::Error { code, message, .. }, _) => format!("JSON-RPC error {code}: {message}"),
+        (None, _, Some(status)) if status != 200 => format!("HTTP {status}"),
+        _ => String::new(),
+    };
+    if !exchange.text.is_empty() && !said.ends_with(&exchange.text) {
+        said = format!("{said} {}", exchange.text);
+    }
+    said.trim().to_owned()
 }
 
 impl Drop for Ticket {

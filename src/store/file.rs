@@ -14,7 +14,7 @@ use redb::{
     TableHandle,
 };
 
-use super::queue::{Change, Changes};
+use super::queue::{Change, Changes, Place};
 use super::record::{self, FORMAT};
 use super::report::{Opened, Report, ReportSink};
 use super::trouble::{Refusal, Trouble, guarded, unusable};
@@ -23,6 +23,8 @@ use crate::clock::Wall;
 use crate::health::{Document, Key};
 
 const DOCUMENTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("documents");
+/// What other parts of the program keep, under names of their own. Absent in files of older versions.
+const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
 const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 const META_FORMAT: &str = "format";
 const META_INSTALL_KEY: &str = "install_key";
@@ -223,10 +225,20 @@ impl File {
             transaction.set_durability(Durability::Immediate)?;
             {
                 let mut table = transaction.open_table(DOCUMENTS)?;
-                for (key, change) in changes {
-                    let key = record::key_bytes(key);
+                let mut records = transaction.open_table(RECORDS)?;
+                for (place, change) in changes {
+                    let key = match place {
+                        Place::Document(key) => record::key_bytes(key),
+                        Place::Record(name) => {
+                            match change {
+                                Change::Keep(bytes) => drop(records.insert(name.as_str(), bytes.as_slice())?),
+                                Change::Put(_) | Change::Delete => drop(records.remove(name.as_str())?),
+                            }
+                            continue;
+                        }
+                    };
                     match change {
-                        Change::Delete => drop(table.remove(key.as_slice())?),
+                        Change::Keep(_) | Change::Delete => drop(table.remove(key.as_slice())?),
                         Change::Put(document) => match record::encode(document) {
                             Ok(value) => drop(table.insert(key.as_slice(), value.as_slice())?),
                             Err(error) => unwritable.push(error.to_string()),
@@ -260,6 +272,26 @@ impl File {
                 }
             }
             Ok((documents, unreadable))
+        });
+        read.map_err(Refusal::into_reason)
+    }
+
+    /// The records whose names begin so, in the order of their names.
+    pub(super) fn records(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, String> {
+        let read = guarded(|| {
+            let table = match self.begin_read()?.open_table(RECORDS) {
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+                opened => opened?,
+            };
+            let mut found = Vec::new();
+            for entry in table.range(prefix..)? {
+                let (name, bytes) = entry?;
+                if !name.value().starts_with(prefix) {
+                    break;
+                }
+                found.push((name.value().to_owned(), bytes.value().to_vec()));
+            }
+            Ok(found)
         });
         read.map_err(Refusal::into_reason)
     }

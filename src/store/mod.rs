@@ -30,7 +30,7 @@ use crate::health::{Backing, Document, Key};
 pub use outcomes::{Judged, OutcomeFile};
 pub use report::{CommitError, OpenError, Opened, Report, ReportSink, Stats};
 
-use queue::{Change, Pushed};
+use queue::{Change, Place, Pushed};
 use writer::Shared;
 
 /// The random key, one per installation, that credential hashes are made with (DESIGN 5).
@@ -109,7 +109,8 @@ impl Store {
     /// When this attempt failed. Unless the queue was full or the store closed, the documents stay queued and are written
     /// as soon as the disk allows.
     pub async fn commit(&self, documents: Vec<Document>) -> Result<(), CommitError> {
-        let changes = documents.into_iter().map(|document| (document.key.clone(), Change::Put(Box::new(document))));
+        let place = |document: &Document| Place::Document(document.key.clone());
+        let changes = documents.into_iter().map(|document| (place(&document), Change::Put(Box::new(document))));
         Self::settled(self.shared.enqueue(changes.collect())?).await
     }
 
@@ -118,7 +119,18 @@ impl Store {
     /// # Errors
     /// As for [`Store::commit`].
     pub async fn delete(&self, key: &Key) -> Result<(), CommitError> {
-        Self::settled(self.shared.enqueue(vec![(key.clone(), Change::Delete)])?).await
+        Self::settled(self.shared.enqueue(vec![(Place::Document(key.clone()), Change::Delete)])?).await
+    }
+
+    /// Takes a record of another part of the program for write-behind, or with `None` its deletion; whether there was room.
+    /// [`Store::flush`] tells when it is on disk. A file of another version that knows no records leaves them alone.
+    pub fn keep(&self, name: &str, bytes: Option<Vec<u8>>) -> bool {
+        self.take(Place::Record(name.to_owned()), bytes.map_or(Change::Delete, Change::Keep))
+    }
+
+    /// The records on disk whose names begin so.
+    pub fn records(&self, prefix: &str) -> Vec<(String, Vec<u8>)> {
+        self.shared.records(prefix)
     }
 
     /// Answers once everything that was written before is on disk.
@@ -159,16 +171,26 @@ impl Store {
         self.shared.path()
     }
 
+    fn take(&self, place: Place, change: Change) -> bool {
+        let taken = self.shared.push(place, change) == Pushed::Taken;
+        if !taken {
+            self.shared.report_dropped();
+        }
+        taken
+    }
+
     async fn settled(answer: oneshot::Receiver<Result<(), CommitError>>) -> Result<(), CommitError> {
         answer.await.unwrap_or(Err(CommitError::Closed))
     }
 }
 
 impl Backing for Store {
-    fn write(&self, document: Document) {
-        if self.shared.push(document.key.clone(), Change::Put(Box::new(document))) == Pushed::Dropped {
-            self.shared.report_dropped();
-        }
+    fn write(&self, document: Document) -> bool {
+        self.take(Place::Document(document.key.clone()), Change::Put(Box::new(document)))
+    }
+
+    fn delete(&self, key: &Key) -> bool {
+        self.take(Place::Document(key.clone()), Change::Delete)
     }
 
     fn read(&self, key: &Key) -> Option<Document> {

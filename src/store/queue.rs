@@ -1,4 +1,4 @@
-//! What waits to be written: the newest change per document, bounded, and who waits to hear of it. Pure.
+//! What waits to be written: the newest change per place, bounded, and who waits to hear of it. Pure.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,10 +13,18 @@ use crate::health::{Document, Key};
 /// So many waiting documents are written without waiting for the end of the window (DESIGN 8).
 pub(super) const GROUP: usize = 64;
 
-/// What is to happen to one document.
+/// What is written to: a health document, or a record of another part of the program under its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    Document(Key),
+    Record(String),
+}
+
+/// What is to happen at one place.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Put(Box<Document>),
+    Keep(Vec<u8>),
     Delete,
 }
 
@@ -30,7 +38,7 @@ pub(super) enum Pushed {
 }
 
 pub(super) type Waiter = oneshot::Sender<Result<(), CommitError>>;
-pub(super) type Changes = HashMap<Key, Change>;
+pub(super) type Changes = HashMap<Place, Change>;
 
 /// What goes into one transaction, and who waits for it.
 #[derive(Debug)]
@@ -91,7 +99,7 @@ impl Queue {
         self.closing
     }
 
-    pub(super) fn push(&mut self, key: Key, change: Change) -> Pushed {
+    pub(super) fn push(&mut self, key: Place, change: Change) -> Pushed {
         if self.closing {
             return Pushed::Dropped;
         }
@@ -113,7 +121,7 @@ impl Queue {
     }
 
     /// Takes all changes or none of them, and somebody who is told when they are written.
-    pub(super) fn push_all(&mut self, changes: Vec<(Key, Change)>, waiter: Waiter) -> Result<(), CommitError> {
+    pub(super) fn push_all(&mut self, changes: Vec<(Place, Change)>, waiter: Waiter) -> Result<(), CommitError> {
         if self.closing {
             return Err(CommitError::Closed);
         }
@@ -145,10 +153,11 @@ impl Queue {
 
     /// What waits for a document: `Some(None)` says that it is being deleted.
     pub(super) fn find(&self, key: &Key) -> Option<Option<Document>> {
-        let change = self.pending.get(key).or_else(|| self.in_flight.get(key))?;
+        let place = Place::Document(key.clone());
+        let change = self.pending.get(&place).or_else(|| self.in_flight.get(&place))?;
         Some(match change {
             Change::Put(document) => Some((**document).clone()),
-            Change::Delete => None,
+            Change::Keep(_) | Change::Delete => None,
         })
     }
 

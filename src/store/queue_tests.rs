@@ -28,6 +28,7 @@ fn put(tool: &str, version: u64) -> Change {
         history: Vec::new(),
         cooldowns: Vec::new(),
         tombstones: Vec::new(),
+        overridden: None,
         as_of: Wall(0),
         origin: Origin::Evidence,
         signature: None,
@@ -42,6 +43,10 @@ fn put(tool: &str, version: u64) -> Change {
     }))
 }
 
+fn place(tool: &str) -> Place {
+    Place::Document(key(tool))
+}
+
 fn version_of(queue: &Queue, tool: &str) -> Option<u64> {
     queue.find(&key(tool)).flatten().map(|document| document.version)
 }
@@ -54,7 +59,7 @@ fn waiter() -> Waiter {
 fn of_several_changes_to_one_document_the_newest_waits() {
     let mut queue = Queue::new(10);
     for version in [1, 3, 2] {
-        assert_eq!(queue.push(key("a"), put("a", version)), Pushed::Taken);
+        assert_eq!(queue.push(place("a"), put("a", version)), Pushed::Taken);
     }
     assert_eq!((queue.len(), version_of(&queue, "a")), (1, Some(3)));
 }
@@ -62,22 +67,22 @@ fn of_several_changes_to_one_document_the_newest_waits() {
 #[test]
 fn a_full_queue_merges_but_takes_no_new_document() {
     let mut queue = Queue::new(2);
-    queue.push(key("a"), put("a", 1));
+    queue.push(place("a"), put("a", 1));
     queue.take();
-    queue.push(key("b"), put("b", 1));
-    assert_eq!(queue.push(key("c"), put("c", 1)), Pushed::Dropped);
-    assert_eq!(queue.push(key("b"), put("b", 2)), Pushed::Taken);
-    assert_eq!(queue.push_all(vec![(key("c"), put("c", 1))], waiter()), Err(CommitError::QueueFull { queued: 2 }));
-    assert_eq!(queue.push_all(vec![(key("b"), put("b", 3))], waiter()), Ok(()));
+    queue.push(place("b"), put("b", 1));
+    assert_eq!(queue.push(place("c"), put("c", 1)), Pushed::Dropped);
+    assert_eq!(queue.push(place("b"), put("b", 2)), Pushed::Taken);
+    assert_eq!(queue.push_all(vec![(place("c"), put("c", 1))], waiter()), Err(CommitError::QueueFull { queued: 2 }));
+    assert_eq!(queue.push_all(vec![(place("b"), put("b", 3))], waiter()), Ok(()));
 }
 
 #[test]
 fn a_batch_that_failed_waits_again_but_yields_to_newer_changes() {
     let mut queue = Queue::new(10);
-    queue.push(key("a"), put("a", 1));
-    queue.push(key("b"), put("b", 1));
+    queue.push(place("a"), put("a", 1));
+    queue.push(place("b"), put("b", 1));
     drop(queue.take());
-    queue.push(key("a"), put("a", 2));
+    queue.push(place("a"), put("a", 2));
     queue.give_back();
     assert_eq!((version_of(&queue, "a"), version_of(&queue, "b"), queue.len()), (Some(2), Some(1), 2));
 }
@@ -85,10 +90,10 @@ fn a_batch_that_failed_waits_again_but_yields_to_newer_changes() {
 #[test]
 fn readers_find_what_is_being_written_and_what_is_being_deleted() {
     let mut queue = Queue::new(10);
-    queue.push(key("a"), put("a", 1));
+    queue.push(place("a"), put("a", 1));
     queue.take();
     assert_eq!(version_of(&queue, "a"), Some(1));
-    queue.push(key("a"), Change::Delete);
+    queue.push(place("a"), Change::Delete);
     assert_eq!(queue.find(&key("a")), Some(None));
     queue.settle();
     queue.take();
@@ -101,7 +106,7 @@ fn a_group_a_waiter_and_the_end_are_urgent_and_less_is_not() {
     let mut queue = Queue::new(1000);
     for n in 0..GROUP {
         assert!(!queue.is_urgent(), "{n} documents");
-        queue.push(key(&n.to_string()), put("a", 1));
+        queue.push(place(&n.to_string()), put("a", 1));
     }
     assert!(queue.is_urgent());
     queue.take();
@@ -116,7 +121,7 @@ fn a_group_a_waiter_and_the_end_are_urgent_and_less_is_not() {
 fn a_closed_queue_takes_nothing_and_lets_late_waiters_go() {
     let mut queue = Queue::new(10);
     queue.close(waiter());
-    assert_eq!(queue.push(key("a"), put("a", 1)), Pushed::Dropped);
+    assert_eq!(queue.push(place("a"), put("a", 1)), Pushed::Dropped);
     assert_eq!(queue.push_all(Vec::new(), waiter()), Err(CommitError::Closed));
     queue.stop();
     let (late, mut answer) = oneshot::channel();

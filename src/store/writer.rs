@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::file::{self, File};
-use super::queue::{Batch, Change, Changes, Pushed, Queue};
+use super::queue::{Batch, Change, Changes, Place, Pushed, Queue};
 use super::report::{CommitError, OpenError, Opened, Report, Stats};
 use super::trouble::Refusal;
 use super::{InstallKey, Settings};
@@ -54,7 +54,7 @@ impl Shared {
         Ok((shared, opened))
     }
 
-    pub(super) fn push(&self, key: Key, change: Change) -> Pushed {
+    pub(super) fn push(&self, key: Place, change: Change) -> Pushed {
         let mut queue = self.queue();
         let before = queue.is_idle();
         let pushed = queue.push(key, change);
@@ -65,7 +65,7 @@ impl Shared {
         pushed
     }
 
-    pub(super) fn enqueue(&self, changes: Vec<(Key, Change)>) -> Result<Answer, CommitError> {
+    pub(super) fn enqueue(&self, changes: Vec<(Place, Change)>) -> Result<Answer, CommitError> {
         let (waiter, answer) = oneshot::channel();
         self.queue().push_all(changes, waiter)?;
         self.wake.notify_one();
@@ -115,6 +115,17 @@ impl Shared {
         let (documents, unreadable) = read.unwrap_or_else(|why| (Vec::new(), vec![why]));
         self.unreadable(unreadable);
         documents
+    }
+
+    pub(super) fn records(&self, prefix: &str) -> Vec<(String, Vec<u8>)> {
+        let read = match &*self.file.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(file) => file.records(prefix),
+            None => Ok(Vec::new()),
+        };
+        read.unwrap_or_else(|why| {
+            self.unreadable(vec![why]);
+            Vec::new()
+        })
     }
 
     pub(super) fn install_key(&self) -> InstallKey {

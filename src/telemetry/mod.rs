@@ -4,14 +4,17 @@
 //! - `tool`: the handles of one tool, resolved once, so that the path of a call looks up no label.
 //! - `metrics`: every family, its name and help. `labels` and `words`: which labels exist, and what bounds them.
 //! - `sample`: state that is read when somebody scrapes (tools, cooldowns, store) rather than kept twice.
+//! - `bus`: what happens, as a stream that can be followed; `facts` says what it tells of our belief.
 //! - `exposition`: text, OpenMetrics or protobuf, as the scraper asks. `process`: CPU, memory, descriptors.
 //! - `logs`: JSON or text, filtered, with names from outside made harmless.
 //!
 //! Labels are bounded: backends come from the configuration, tools and signatures are capped with `other`, everything else
 //! is a closed set. Users and sessions are never labels.
 
+pub mod bus;
 pub mod events;
 mod exposition;
+mod facts;
 mod labels;
 pub mod logs;
 mod metrics;
@@ -25,6 +28,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus::registry::Registry;
+use serde_json::Value;
 
 pub use events::Event;
 pub use exposition::Rendered;
@@ -33,8 +37,12 @@ pub use sample::{HiddenTools, IntegrationState, Sample, ToolState};
 pub use tool::{BackendMetrics, InFlight, ToolMetrics};
 pub use words::{ListResult, Outcome, ProbeResult, Reason, RequestKind, TrialResult, Unjudged};
 
+use bus::{Bus, Kind};
 use metrics::Metrics;
 use sample::SampleCollector;
+
+use crate::clock::Wall;
+use crate::health::Effect;
 
 /// What build information and bounds the metrics start from.
 #[derive(Clone, Debug)]
@@ -52,6 +60,7 @@ pub struct Telemetry {
     metrics: Arc<Metrics>,
     registry: Registry,
     sample: Arc<SampleCollector>,
+    bus: Bus,
     tools: Mutex<Tools>,
     tools_max: usize,
 }
@@ -73,12 +82,38 @@ impl Telemetry {
         let sample = Arc::new(SampleCollector::default());
         ours.register_collector(Box::new(Arc::clone(&sample)));
         registry.register_collector(Box::new(process::ProcessCollector));
-        Telemetry { metrics, registry, sample, tools: Mutex::default(), tools_max: settings.tools_max }
+        Telemetry {
+            metrics,
+            registry,
+            sample,
+            bus: Bus::default(),
+            tools: Mutex::default(),
+            tools_max: settings.tools_max,
+        }
     }
 
     /// Tells the operator that something happened: the log line and the metric.
     pub fn emit(&self, event: impl Event) {
         event.emit(&self.metrics);
+    }
+
+    /// Tells those who follow that something happened: `facts` is a JSON object, what belongs to the kind.
+    pub fn publish(&self, kind: Kind, at: Wall, facts: Value) {
+        if let Value::Object(facts) = facts {
+            self.bus.publish(kind, at, facts);
+        }
+    }
+
+    /// The same for what a step of the health machine did.
+    pub fn publish_effect(&self, effect: &Effect, at: Wall) {
+        if let Some((kind, facts)) = facts::of_effect(effect) {
+            self.bus.publish(kind, at, facts);
+        }
+    }
+
+    /// What happens, to be followed.
+    pub fn bus(&self) -> &Bus {
+        &self.bus
     }
 
     /// The handles of one backend, which must come from the configuration.

@@ -216,6 +216,11 @@ impl<'a> At<'a> {
         if self.value()?.kind() == kind { this(*self) } else { other(*self) }
     }
 
+    /// Notes what is taken where a reader looks at the node itself.
+    pub fn any(&self, schema: impl FnOnce() -> serde_json::Value) {
+        self.draw(schema);
+    }
+
     pub(super) fn draw(&self, schema: impl FnOnce() -> serde_json::Value) {
         if let Some(sketch) = self.sketch {
             sketch.draw(schema());

@@ -182,6 +182,7 @@ impl Run {
             origin: Origin::Admin,
             by: Arc::from("ops"),
             note: Arc::from("because"),
+            since: None,
             recovery: recovery.map(Duration::from_secs),
             user_action_hint: None,
         };

@@ -16,8 +16,14 @@ use toolvane::rules::{Classification, DispatchCode, Disproves, Evidence, Finding
 pub(crate) struct Kept(pub(crate) Mutex<BTreeMap<Key, Document>>);
 
 impl Backing for Kept {
-    fn write(&self, document: Document) {
+    fn write(&self, document: Document) -> bool {
         self.0.lock().unwrap().insert(document.key.clone(), document);
+        true
+    }
+
+    fn delete(&self, key: &Key) -> bool {
+        self.0.lock().unwrap().remove(key);
+        true
     }
 
     fn read(&self, key: &Key) -> Option<Document> {

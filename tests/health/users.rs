@@ -125,6 +125,7 @@ fn the_narrowest_entry_that_is_not_ok_decides() {
         origin: Origin::Admin,
         by: Arc::from("ops"),
         note: Arc::from("maintenance"),
+        since: None,
         recovery: None,
         user_action_hint: None,
     };

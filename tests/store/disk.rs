@@ -152,7 +152,9 @@ fn a_full_queue_is_counted_and_refuses_commits() {
     fs::create_dir(&place.path).unwrap();
     let settings = toolvane::store::Settings { queue_max: 10, ..super::support::settings(&place.path) };
     let (store, _) = toolvane::store::Store::open(settings).unwrap();
-    (0..25).for_each(|n| store.write(document(&n.to_string(), n)));
+    (0..25).for_each(|n| {
+        let _ = store.write(document(&n.to_string(), n));
+    });
     assert_eq!((store.stats().dropped, store.stats().queued), (15, 10));
     let refused = block_on(store.commit(vec![document("one more", 1)]));
     assert!(matches!(refused, Err(CommitError::QueueFull { queued: 10 })), "{refused:?}");

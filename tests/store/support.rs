@@ -113,6 +113,7 @@ pub(crate) fn document(tool: &str, version: u64) -> Document {
             level: 2,
         }],
         tombstones: Vec::new(),
+        overridden: None,
         as_of: at,
         origin: Origin::Evidence,
         signature: Some("http-503".into()),

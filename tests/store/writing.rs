@@ -39,7 +39,9 @@ fn written_documents_are_readable_at_once_and_on_disk_after_closing() {
 fn a_store_that_is_dropped_writes_what_still_waits() {
     let place = Place::new();
     let (store, _) = place.open();
-    (0..500).for_each(|n| store.write(document(&n.to_string(), n)));
+    (0..500).for_each(|n| {
+        let _ = store.write(document(&n.to_string(), n));
+    });
     drop(store);
     assert_eq!(place.open().0.load_all().len(), 500);
 }
@@ -48,7 +50,9 @@ fn a_store_that_is_dropped_writes_what_still_waits() {
 fn many_changes_to_one_document_are_few_commits() {
     let place = Place::new();
     let (store, _) = place.open();
-    (0..10_000).for_each(|version| store.write(document("a", version)));
+    (0..10_000).for_each(|version| {
+        let _ = store.write(document("a", version));
+    });
     block_on(store.flush()).unwrap();
     let stats = store.stats();
     assert!(stats.documents < 1_000, "{stats:?}");

@@ -121,6 +121,14 @@ impl Upstream {
         self.send(request, Some(limit), None).await.map(|response| response.status())
     }
 
+    /// Sends a request of our own and gives the answer, whose head must come within `limit`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn probe_exchange(&self, request: Request<Body>, limit: Duration) -> Result<Response<Body>, Fault> {
+        self.send(request, Some(limit), None).await
+    }
+
     /// Sends `request` and waits for the head of the answer, at most `head_timeout` beyond the last progress of the
     /// request's own body. It is sent once: only what has certainly not left this process is tried on another
     /// connection. Dropping the future, or the body of the answer before its end, ends the stream at the backend at once.

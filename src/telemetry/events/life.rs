@@ -1,6 +1,7 @@
 //! What happens to the process.
 
 use super::super::labels;
+use super::super::logs::Shown;
 use super::super::metrics::Metrics;
 use super::Event;
 use crate::clock::Wall;
@@ -85,6 +86,42 @@ pub struct Stopped {
 impl Event for Stopped {
     fn emit(self, _: &Metrics) {
         tracing::info!(target: "toolvane", cut_off = self.cut_off, "toolvane stops");
+    }
+}
+
+/// Somebody wrote through the admin surface, or was refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Audited<'a> {
+    /// The name of his token, `local`, or `nobody`.
+    pub who: &'a str,
+    /// What he asked for: method and path, or the tool of the admin MCP server.
+    pub what: &'a str,
+    /// Whether it was done.
+    pub done: bool,
+    /// What came of it.
+    pub outcome: &'a str,
+    /// Why, as he said.
+    pub reason: Option<&'a str>,
+    /// What was there before.
+    pub before: Option<&'a str>,
+    /// What is there now.
+    pub after: Option<&'a str>,
+}
+
+impl Event for Audited<'_> {
+    fn emit(self, _: &Metrics) {
+        let result = if self.done { "done" } else { "refused" };
+        tracing::info!(
+            target: "toolvane::audit",
+            who = %Shown(self.who),
+            what = %Shown(self.what),
+            result,
+            outcome = self.outcome,
+            reason = self.reason.map(|reason| tracing::field::display(Shown(reason))),
+            before = self.before,
+            after = self.after,
+            "write through the admin surface"
+        );
     }
 }
 

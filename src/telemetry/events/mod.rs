@@ -14,7 +14,7 @@ pub use call::{CallEnded, ConnectFailed, IdentityHeaderDropped, LimitRejected, S
 pub use document::{DocumentNote, DocumentRead, TokenRefused};
 pub use health::{Cause, CooldownStarted, DiagnosisClaim, Evicted, Probed, StatusChanged, TrialChanged};
 pub use integration::{IntegrationChanged, IntegrationProbed, ToolHidden};
-pub use life::{Draining, InternalError, Reloaded, Started, Stopped};
+pub use life::{Audited, Draining, InternalError, Reloaded, Started, Stopped};
 pub use manifest::{ListHandled, ListNotified};
 pub use store::{StoreOpened, StoreReported};
 

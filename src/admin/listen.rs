@@ -1,0 +1,141 @@
+//! Where the admin surface answers: a TCP address, and a unix socket if one is configured.
+//!
+//! Connections are bounded in number, and one whose peer takes nothing for a while is ended: a reader that is stuck must not
+//! hold what is meant for him for ever.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::serve::Listener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
+
+/// Connections at the same time, of each listener.
+const CONNECTIONS_MAX: usize = 2_048;
+/// How long a peer may take nothing while something waits for him.
+const STUCK: Duration = Duration::from_secs(30);
+
+/// A listener with the bounds of the admin surface.
+pub(super) struct Bounded<L> {
+    listener: L,
+    seats: Arc<Semaphore>,
+}
+
+impl<L> Bounded<L> {
+    pub(super) fn new(listener: L) -> Bounded<L> {
+        Bounded { listener, seats: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+    }
+}
+
+impl<L: Listener> Listener for Bounded<L> {
+    type Io = Patient<L::Io>;
+    type Addr = L::Addr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (io, address) = self.listener.accept().await;
+            // Nobody waits in line: whoever is too much is told so by the end of his connection.
+            if let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() {
+                return (Patient { io, timer: None, _seat: seat }, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that ends when its peer takes nothing for [`STUCK`].
+pub(super) struct Patient<S> {
+    io: S,
+    timer: Option<Pin<Box<Sleep>>>,
+    _seat: OwnedSemaphorePermit,
+}
+
+impl<S: AsyncWrite + Unpin> Patient<S> {
+    fn waits<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if poll.is_ready() {
+            self.timer = None;
+            return poll;
+        }
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(STUCK)));
+        timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.waits(cx, poll)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.waits(cx, poll)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.io).poll_flush(cx);
+        self.waits(cx, poll)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// The unix socket of the admin surface. Its file goes with it.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) listener: UnixListener,
+    pub(super) path: PathBuf,
+}
+
+impl Socket {
+    /// Binds `path` for the owner of the process alone. A socket that nobody answers on any more is replaced.
+    pub(super) async fn bind(path: &Path) -> io::Result<Socket> {
+        let listener = match UnixListener::bind(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                if UnixStream::connect(path).await.is_ok() {
+                    return Err(error);
+                }
+                fs::remove_file(path)?;
+                UnixListener::bind(path)?
+            }
+            bound => bound?,
+        };
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        Ok(Socket { listener, path: path.to_owned() })
+    }
+}
+
+/// How an address is reached.
+pub(super) async fn tcp(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}

@@ -1,0 +1,208 @@
+//! The commands that change something: `set`, `clear`, `recheck`, `drain`, `reload`.
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::FINE;
+use super::ask::{Access, AskError, Form, escaped};
+
+/// Which document is meant.
+#[derive(Debug, Args)]
+pub struct Place {
+    /// The tool, or `*` for its whole backend.
+    pub tool: String,
+    /// Who is affected: session, user, project, tenant or global.
+    #[arg(long, default_value = "project")]
+    pub scope: String,
+    /// Which of them; by default `default`.
+    #[arg(long, default_value = "default", value_name = "ID")]
+    pub id: String,
+    /// Of which backend, where there are several.
+    #[arg(long)]
+    pub backend: Option<String>,
+    /// Of which tenant, where there are several.
+    #[arg(long)]
+    pub tenant: Option<String>,
+}
+
+impl Place {
+    fn path(&self) -> String {
+        let id = if self.scope.eq_ignore_ascii_case("global") { "-" } else { &self.id };
+        format!("/v1/health/{}/{}/{}", escaped(&self.scope), escaped(id), escaped(&self.tool))
+    }
+
+    fn query(&self) -> String {
+        let given = [("backend", &self.backend), ("tenant", &self.tenant)];
+        let pairs = given.iter().filter_map(|(name, value)| Some(format!("{name}={}", escaped(value.as_deref()?))));
+        pairs.collect::<Vec<_>>().join("&")
+    }
+
+    fn scope_id(&self) -> Option<&str> {
+        (!self.scope.eq_ignore_ascii_case("global")).then_some(self.id.as_str())
+    }
+}
+
+/// What a tool is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum To {
+    /// Usable.
+    Ok,
+    /// Usable, fails now and then.
+    Degraded,
+    /// Not usable.
+    Down,
+    /// Believed what is believed, but every call passes; only with `--override`.
+    Observe,
+}
+
+/// `toolvane set`.
+#[derive(Debug, Args)]
+pub struct Set {
+    /// Which document.
+    #[command(flatten)]
+    pub place: Place,
+    /// What it is set to.
+    #[arg(value_enum)]
+    pub to: To,
+    /// Why; others will read it.
+    #[arg(long)]
+    pub reason: String,
+    /// For how long, such as 30m; needed for all but `ok` without `--override`.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub length: Option<String>,
+    /// Decide against all evidence, until the time is over: calls and the judge change nothing of it.
+    #[arg(long = "override")]
+    pub forced: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub access: Access,
+}
+
+/// `toolvane clear`.
+#[derive(Debug, Args)]
+pub struct Clear {
+    /// Which document.
+    #[command(flatten)]
+    pub place: Place,
+    /// Why; others will read it.
+    #[arg(long)]
+    pub reason: String,
+    /// Remove cooldowns and leave the status alone.
+    #[arg(long, conflicts_with = "forced")]
+    pub cooldowns_only: bool,
+    /// Take an override back, and leave everything else alone.
+    #[arg(long = "override")]
+    pub forced: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub access: Access,
+}
+
+/// `toolvane recheck`.
+#[derive(Debug, Args)]
+pub struct Recheck {
+    /// The tool, which must be SAFE_PROBE and have a sample input.
+    pub tool: String,
+    /// Of which backend, where there are several.
+    #[arg(long)]
+    pub backend: Option<String>,
+    /// As which user; without it as the system.
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub access: Access,
+}
+
+/// Sets a status, or an override.
+pub(super) async fn set(args: &Set, out: &mut impl Write) -> Result<u8, AskError> {
+    let place = &args.place;
+    if args.forced || args.to == To::Observe {
+        let force = match args.to {
+            To::Ok => "OK",
+            // An override knows nothing between the two: DEGRADED is no reason to refuse.
+            To::Degraded | To::Observe => "OBSERVE",
+            To::Down => "DOWN",
+        };
+        let body = json!({
+            "tool": place.tool, "scope": place.scope.to_ascii_uppercase(), "scopeId": place.scope_id(),
+            "backend": place.backend, "tenant": place.tenant, "force": force, "reason": args.reason,
+            "expiresIn": args.length,
+        });
+        let answer = args.access.ask("POST", "/v1/override", Some(&body)).await?;
+        return Ok(tell(&answer, args.access.output, out));
+    }
+    let verb = match args.to {
+        To::Ok => "available",
+        To::Degraded => "degraded",
+        To::Down | To::Observe => "unavailable",
+    };
+    let body = json!({"reason": args.reason, "expiresIn": args.length});
+    let path = format!("{}/{verb}?{}", place.path(), place.query());
+    let answer = args.access.ask("POST", &path, Some(&body)).await?;
+    Ok(tell(&answer, args.access.output, out))
+}
+
+/// Clears a document, its cooldowns, or its override.
+pub(super) async fn clear(args: &Clear, out: &mut impl Write) -> Result<u8, AskError> {
+    let place = &args.place;
+    let answer = if args.forced {
+        let mut query = format!("tool={}&scope={}&{}", escaped(&place.tool), escaped(&place.scope), place.query());
+        query.extend(place.scope_id().map(|id| format!("&scopeId={}", escaped(id))));
+        args.access.ask("DELETE", &format!("/v1/override?{query}"), None).await?
+    } else {
+        let body = json!({"reason": args.reason, "cooldownsOnly": args.cooldowns_only});
+        args.access.ask("POST", &format!("{}/clear?{}", place.path(), place.query()), Some(&body)).await?
+    };
+    Ok(tell(&answer, args.access.output, out))
+}
+
+/// Has a tool tried once.
+pub(super) async fn recheck(args: &Recheck, out: &mut impl Write) -> Result<u8, AskError> {
+    let given = [("backend", &args.backend), ("user", &args.user)];
+    let pairs = given.iter().filter_map(|(name, value)| Some(format!("{name}={}", escaped(value.as_deref()?))));
+    let query = pairs.collect::<Vec<_>>().join("&");
+    let path = format!("/v1/tools/{}/recheck?{query}", escaped(&args.tool));
+    let answer = args.access.ask("POST", &path, None).await?;
+    let fact = |name: &str| answer.get(name).and_then(Value::as_str);
+    let works = fact("result") == Some("works");
+    let text = match (args.access.output, works) {
+        (Form::Json, _) => answer.to_string(),
+        (Form::Table, true) => format!("{} works", args.tool),
+        (Form::Table, false) => {
+            format!("{} fails: {} ({})", args.tool, fact("signature").unwrap_or("-"), fact("said").unwrap_or_default())
+        }
+    };
+    let _ = writeln!(out, "{text}");
+    Ok(if works { FINE } else { super::BAD })
+}
+
+/// `drain` and `reload`: one request without a body.
+pub(super) async fn order(access: &Access, what: &str, out: &mut impl Write) -> Result<u8, AskError> {
+    let answer = access.ask("POST", &format!("/v1/{what}"), None).await?;
+    let text = match access.output {
+        Form::Json => answer.to_string(),
+        Form::Table => format!("{what}: done"),
+    };
+    let _ = writeln!(out, "{text}");
+    Ok(FINE)
+}
+
+fn tell(answer: &Value, form: Form, out: &mut impl Write) -> u8 {
+    let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or("-");
+    let line = match form {
+        Form::Json => answer.to_string(),
+        Form::Table => {
+            let document = [text("/toolName"), text("/scope"), text("/scopeId")].join(" ");
+            let forced = match answer.pointer("/override/force").and_then(Value::as_str) {
+                Some(force) => format!(", override {force} until {}", text("/override/until")),
+                None => String::new(),
+            };
+            format!("{document}: {}{forced}", text("/status"))
+        }
+    };
+    let _ = writeln!(out, "{line}");
+    FINE
+}

@@ -1,0 +1,189 @@
+//! Who comes in: tokens and roles, hosts and origins, sockets.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+
+use super::support::{OPERATOR, PROBER, Process, READER, WRITER, backend, exchange, home};
+
+const DOWN: &str = "/v1/health/PROJECT/default/search/unavailable";
+
+fn statement() -> Value {
+    json!({"reason": "the index is being rebuilt", "expiresIn": "15m"})
+}
+
+#[tokio::test]
+async fn a_write_without_the_right_to_it_is_refused_changes_nothing_and_is_audited() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "", "").await;
+    let bearer = |token: &str| format!("Bearer {token}");
+    let (writer, reader, prober) = (bearer(WRITER), bearer(READER), bearer(PROBER));
+    let wrong = bearer("writer-token-012345678X");
+    let refused: Vec<(Vec<(&str, &str)>, &str, Value, StatusCode, &str)> = vec![
+        (vec![("host", "localhost")], DOWN, statement(), StatusCode::UNAUTHORIZED, "local"),
+        (vec![("host", "localhost"), ("authorization", &reader)], DOWN, statement(), StatusCode::FORBIDDEN, "viewer"),
+        (vec![("host", "localhost"), ("authorization", &prober)], DOWN, statement(), StatusCode::FORBIDDEN, "prober"),
+        (vec![("host", "localhost"), ("authorization", &wrong)], DOWN, statement(), StatusCode::UNAUTHORIZED, "nobody"),
+        (
+            vec![("host", "evil.example"), ("authorization", &writer)],
+            DOWN,
+            statement(),
+            StatusCode::MISDIRECTED_REQUEST,
+            "nobody",
+        ),
+        (
+            vec![("host", "localhost"), ("authorization", &writer), ("origin", "https://evil.example")],
+            DOWN,
+            statement(),
+            StatusCode::FORBIDDEN,
+            "nobody",
+        ),
+        (
+            vec![("host", "localhost"), ("authorization", &writer), ("sec-fetch-site", "cross-site")],
+            DOWN,
+            statement(),
+            StatusCode::FORBIDDEN,
+            "nobody",
+        ),
+        (
+            vec![("host", "localhost"), ("authorization", &writer)],
+            DOWN,
+            json!({"reason": "no end"}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "engine",
+        ),
+        (
+            vec![("host", "localhost"), ("authorization", &writer)],
+            DOWN,
+            json!({"expiresIn": "15m"}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "engine",
+        ),
+        (
+            vec![("host", "localhost"), ("authorization", &writer)],
+            "/v1/health/TENANT/acme/search/unavailable",
+            statement(),
+            StatusCode::FORBIDDEN,
+            "engine",
+        ),
+        (
+            vec![("host", "localhost"), ("authorization", &writer), ("content-type", "text/plain")],
+            DOWN,
+            statement(),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "engine",
+        ),
+        (
+            vec![("host", "localhost"), ("authorization", &writer)],
+            "/v1/override",
+            json!({"tool": "search", "scope": "PROJECT", "scopeId": "default", "force": "DOWN", "reason": "x"}),
+            StatusCode::FORBIDDEN,
+            "engine",
+        ),
+    ];
+    let count = refused.len();
+    for (headers, path, body, status, _) in &refused {
+        let answer = process.raw("POST", path, headers, body).await;
+        assert_eq!(answer.status, *status, "{headers:?} {body} {}", answer.detail());
+        assert_eq!(answer.body["status"], status.as_u16(), "a problem document");
+    }
+    assert_eq!(process.get("/v1/health").await["documents"], json!([]));
+    let audited = process.audited().await;
+    assert_eq!(audited.len(), count);
+    for (told, (_, path, _, status, who)) in audited.iter().zip(&refused) {
+        assert_eq!(told["done"], false);
+        assert_eq!(told["who"], *who);
+        assert_eq!(told["what"], format!("POST {path}"));
+        assert_eq!(told["outcome"], format!("HTTP {}", status.as_u16()));
+    }
+}
+
+#[tokio::test]
+async fn an_override_without_an_end_or_a_reason_is_refused() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "", "").await;
+    let decision = |more: Value| {
+        let mut body = json!({"tool": "search", "scope": "PROJECT", "scopeId": "default", "force": "DOWN"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    for more in [
+        json!({"reason": "maintenance"}),
+        json!({"expiresIn": "1h"}),
+        json!({"reason": "maintenance", "expiresIn": "8d"}),
+        json!({"reason": "maintenance", "until": "2020-01-01T00:00:00Z"}),
+        json!({"reason": "maintenance", "expiresIn": "1h", "until": "2026-03-02T15:00:00Z"}),
+    ] {
+        let answer = process.ask("POST", "/v1/override", OPERATOR, &decision(more.clone())).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{more}: {}", answer.detail());
+    }
+    assert_eq!(process.get("/v1/overrides").await["overrides"], json!([]));
+    assert_eq!(process.audited().await.len(), 5);
+}
+
+#[tokio::test]
+async fn loopback_reads_without_a_token_and_writes_where_the_operator_says_so() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "local_writes: loopback, ", "").await;
+    let anybody = [("host", "127.0.0.1:9090")];
+    assert_eq!(process.raw("GET", "/v1/health", &anybody, &Value::Null).await.status, StatusCode::OK);
+    assert_eq!(process.raw("POST", DOWN, &anybody, &statement()).await.status, StatusCode::OK);
+    let foreign = [("host", "127.0.0.1:9090"), ("origin", "http://evil.example")];
+    assert_eq!(process.raw("POST", DOWN, &foreign, &statement()).await.status, StatusCode::FORBIDDEN);
+    let own = [("host", "127.0.0.1:9090"), ("origin", "http://127.0.0.1:9090")];
+    assert_eq!(process.raw("POST", DOWN, &own, &statement()).await.status, StatusCode::OK);
+    let wrong = [("host", "localhost"), ("authorization", "Bearer nothing-that-is-known")];
+    assert_eq!(process.raw("GET", "/v1/health", &wrong, &Value::Null).await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_unix_socket_answers_beside_the_listener_and_may_be_where_one_writes() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = home();
+    let socket = home.path().join("admin.sock");
+    let admin = format!("socket: \"{}\", local_writes: socket, ", socket.display());
+    let process = Process::start(home.path(), backend().await, &admin, "").await;
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    let stream = UnixStream::connect(&socket).await.unwrap();
+    let written = exchange(stream, "POST", DOWN, &[("host", "toolvane")], &statement()).await;
+    assert_eq!(written.status, StatusCode::OK, "{}", written.detail());
+    let over_tcp = process.raw("POST", DOWN, &[("host", "localhost")], &statement()).await;
+    assert_eq!(over_tcp.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_body_past_the_bound_is_refused_and_so_is_a_key_that_nobody_knows() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "body: 2KiB, ", "").await;
+    let large = json!({"reason": "x".repeat(3_000), "expiresIn": "15m"});
+    assert_eq!(process.ask("POST", DOWN, WRITER, &large).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    let strange = json!({"reason": "x", "expiresIn": "15m", "expires": "15m"});
+    let answer = process.ask("POST", DOWN, WRITER, &strange).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert!(answer.detail().contains("expires"), "{}", answer.detail());
+}
+
+#[tokio::test]
+async fn every_described_path_is_served() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "", "").await;
+    let described = process.get("/v1/openapi.json").await;
+    assert_eq!(described["openapi"], "3.1.0");
+    let paths = described["paths"].as_object().unwrap();
+    assert!(paths.len() > 10);
+    for (path, item) in paths {
+        for method in item.as_object().unwrap().keys().filter(|method| *method != "get") {
+            let path = path.replace("{scope}", "PROJECT").replace("{scopeId}", "default").replace("{tool}", "x");
+            if path == "/v1/drain" {
+                continue;
+            }
+            let answer = process.ask(&method.to_uppercase(), &path, OPERATOR, &json!({"none": 1})).await;
+            assert_ne!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+            assert_ne!(answer.body["title"], "nothing here", "{method} {path}");
+        }
+    }
+    let config = process.get("/v1/config").await;
+    assert!(config["text"].as_str().unwrap().contains("backends"));
+    assert!(!config["text"].as_str().unwrap().contains(OPERATOR));
+}

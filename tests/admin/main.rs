@@ -1,0 +1,17 @@
+//! The admin surface over real sockets: who may come in, what writes do, what is told of them, and what survives a kill.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "the lint knows test functions, not their helpers"
+)]
+
+mod diagnosis;
+mod door;
+mod events;
+mod kill;
+mod overrides;
+mod support;
+mod writes;
