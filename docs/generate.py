@@ -26,6 +26,8 @@ MADE = "<!-- Written by docs/generate.py; change the source instead. -->"
 WORDS = {
     ("toolvane_calls_total", "outcome"): "Outcome",
     ("toolvane_short_circuits_total", "reason"): "Reason",
+    ("toolvane_would_short_circuit_total", "reason"): "Reason",
+    ("toolvane_integration_probes_total", "result"): "ProbeResult",
     ("toolvane_requests_total", "kind"): "RequestKind",
     ("toolvane_unjudged_total", "reason"): "Unjudged",
     ("toolvane_trials_total", "result"): "TrialResult",
