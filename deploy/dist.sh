@@ -57,10 +57,10 @@ man_pages() {
 
 bill_of_materials() {
     local into=$1
+    PATH=$PWD/.cache/cargo/bin:$PATH
     if ! cargo cyclonedx --version >/dev/null 2>&1; then
         echo "dist: installing cargo-cyclonedx into .cache/cargo" >&2
         cargo install --quiet --locked --root .cache/cargo cargo-cyclonedx@0.5.9
-        PATH=$PWD/.cache/cargo/bin:$PATH
     fi
     cargo cyclonedx --quiet --format json --spec-version 1.5 --target "$target" --override-filename toolvane.cdx
     mv toolvane.cdx.json "$into"

@@ -26,6 +26,8 @@ MADE = "<!-- Written by docs/generate.py; change the source instead. -->"
 WORDS = {
     ("toolvane_calls_total", "outcome"): "Outcome",
     ("toolvane_short_circuits_total", "reason"): "Reason",
+    ("toolvane_would_short_circuit_total", "reason"): "Reason",
+    ("toolvane_integration_probes_total", "result"): "ProbeResult",
     ("toolvane_requests_total", "kind"): "RequestKind",
     ("toolvane_unjudged_total", "reason"): "Unjudged",
     ("toolvane_trials_total", "result"): "TrialResult",
@@ -158,14 +160,22 @@ def shown_on():
     return {name: ", ".join(sorted(set(files))) for name, files in found.items()}
 
 
+def said_of(text, function):
+    """What the comment of a handler says, without the request that it begins with."""
+    found = re.search(rf"((?: *///[^\n]*\n)+)(?: *#\[[^\n]*\n)*(?:pub\([\w ]+\) )?async fn {function}\b", text)
+    words = " ".join(line.strip(" /") for line in found[1].splitlines()) if found else ""
+    words = re.sub(r"^`[A-Z]+ [^`]*`: ", "", words)
+    return words[:1].upper() + words[1:]
+
+
 def routes(_):
-    text = "\n".join(file.read_text() for file in sorted((REPO / "src" / "admin").glob("*.rs")))
+    files = {file.stem: file.read_text() for file in sorted((REPO / "src" / "admin").glob("*.rs"))}
     rows = []
-    for path, method, handler in re.findall(r'\.route\("([^"]+)", (\w+)\(([\w:]+)\)\)', text):
-        said = re.search(rf"((?: *///[^\n]*\n)+)pub\(super\) async fn {handler.split('::')[-1]}\b", text)
-        words = " ".join(line.strip(" /") for line in said[1].splitlines()) if said else ""
-        words = re.sub(r"^`[A-Z]+ [^`]*`: ", "", words)
-        rows.append((f"`{method.upper()} {path}`", words[:1].upper() + words[1:]))
+    for module, text in files.items():
+        for path, methods in re.findall(r'\.route\(\s*"([^"]+)",\s*((?:[^()]|\([^()]*\))+)\)', text):
+            for method, handler in re.findall(r"\b(get|post|put|delete)\(([\w:]+)\)", methods):
+                where, _, function = handler.rpartition("::")
+                rows.append((f"`{method.upper()} {path}`", said_of(files[where or module], function)))
     assert rows, "no route found in src/admin"
     return (
         "\n\n".join(

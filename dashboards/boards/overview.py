@@ -150,6 +150,12 @@ def overview():
                     stacked=True,
                 ),
                 lines(
+                    "Would be short-circuited",
+                    "In observe mode: calls that passed and that enforce mode would have answered without the backend.",
+                    q(rate("toolvane_would_short_circuit_total", s, "reason"), "{{reason}}"),
+                    unit="reqps",
+                ),
+                lines(
                     "Error classes",
                     "Dispatch codes of judged calls: not there, not reached, answered with an error, switched off.",
                     q(rate("toolvane_calls_total", s + ', code!="none"', "code"), "{{code}}"),
@@ -237,8 +243,36 @@ def overview():
             ],
         ),
         (
-            "Tool lists",
+            "Readiness and tool lists",
             [
+                lines(
+                    "Hidden tools",
+                    "Known tools that nobody is shown, by reason: credentials are missing, or the integration is not set up.",
+                    q(
+                        f"sum by (backend, reason) (toolvane_tools_hidden{{{s}}}) or vector(0)",
+                        "{{backend}} {{reason}}",
+                    ),
+                    width=8,
+                ),
+                lines(
+                    "Integrations that are not ready",
+                    "How many sidecars say so of each. unknown hides nothing.",
+                    q(
+                        f'sum by (integration, state) (toolvane_integration_state{{{SIDECARS}, state!="ready"}}) > 0',
+                        "{{integration}} {{state}}",
+                    ),
+                    width=8,
+                ),
+                lines(
+                    "Probes of integrations",
+                    "By what they came to.",
+                    q(
+                        rate("toolvane_integration_probes_total", SIDECARS, "integration, result"),
+                        "{{integration}} {{result}}",
+                    ),
+                    unit="cps",
+                    width=8,
+                ),
                 lines(
                     "Lists by what was done",
                     "unchanged is byte for byte; last_good was answered for a backend that is gone.",

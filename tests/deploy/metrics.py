@@ -53,6 +53,8 @@ def _sampled():
         "tool_state": labels["ToolStateLabels"],
         "tool_state_since_timestamp": labels["Tool"],
         "cooldowns_active": labels["BackendClassification"],
+        "tools_hidden": labels["BackendReason"],
+        "integration_state": labels["IntegrationStateLabels"],
     }
     for name, words, unit in re.findall(r'\(\s*"(\w+)",\s*"([^"]*)",\s*(None|Some\(Unit::\w+\))\s*\)', text):
         yield PREFIX + name + _unit(unit), ("gauge", _help(words), shown.get(name, ()))

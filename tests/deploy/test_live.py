@@ -112,6 +112,7 @@ class Prometheus:
 def trouble(demo, whole, narrow):
     """What happens on the dashboards: healthy calls, tools that break, one user's trouble, a backend that dies and returns."""
     url = whole.url
+    demo.fail("progress", "rpc")
     for sidecar in (whole, narrow):
         call(sidecar.url, "", method="tools/list")
     with concurrent.futures.ThreadPoolExecutor(6) as several:
@@ -127,6 +128,8 @@ def trouble(demo, whole, narrow):
                 (url, "needs_permission", {}, "alice"),
                 (url, "expired_token", {}, "alice"),
                 (url, "fetch_url", {"url": "https://down.example"}),
+                (url, "progress", {"steps": 1}),
+                (url, "ask"),
                 (url, "bad_arguments", {"seats": 0, "class": "economy"}),
                 (narrow.url, "slow", {"delay_ms": 300}),
                 (narrow.url, "echo", {"text": "hello"}),
@@ -153,7 +156,16 @@ def fleet(request):
         old.unlink()
     workshop = Workshop(request.config, folder)
     demo = workshop.demo()
-    whole = workshop.toolvane(demo.url, tools={"echo": {"slow_call": "10s"}})
+    # One integration is set up, the other one is refused by what stands in for its service.
+    probe = {"request": f"GET {demo.control}/stats"}
+    refused = {"request": f"GET {demo.control}/nothing", "auth_failed": [404]}
+    tools = {
+        "echo": {"integration": "words"},
+        "progress": {"mode": "observe"},
+        "ask": {"integration": "people"},
+    }
+    integrations = {"words": {"probe": probe}, "people": {"probe": refused}}
+    whole = workshop.toolvane(demo.url, tools=tools, integrations=integrations)
     narrow = workshop.toolvane(
         demo.url, limits={"calls": 1}, metrics={"tools_max": 1}, identity={"trusted_sources": ["10.0.0.0/8"]}
     )

@@ -40,7 +40,7 @@ def start(request, tmp_path, environment):
     binary = request.config.getoption("toolvane").absolute()
     config = tmp_path / "toolvane.yaml"
     config.write_text(
-        "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nstore: {engine: memory}\n"
+        "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nstore: {engine: memory}\ndrain_announce: 0s\n"
         "backends: [{name: backend, kind: mcp, url: 'http://127.0.0.1:9/mcp'}]\n"
     )
     command = [binary, "run", "-c", config]
