@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use toolvane::app::{self, App, Running};
 use toolvane::clock::SystemClock;
 use toolvane::config::Config;
+use toolvane::readiness::Environment;
 use toolvane::telemetry::logs;
 use toolvane::yaml::Source;
 
@@ -67,6 +68,7 @@ async fn start(backend: &Backend, settings: &str) -> Running {
         fresh_key: [1; 32],
         seed: 1,
         config_hash: "test".to_owned(),
+        environment: Environment::default(),
     };
     app.start().await.unwrap()
 }

@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use toolvane::app::{self, App, Running};
 use toolvane::clock::{ManualClock, Now, Tick, Wall};
 use toolvane::config::Config;
+use toolvane::readiness::Environment;
 use toolvane::yaml::Source;
 
 const START: Now = Now { tick: Tick(1_000_000), wall: Wall(1_772_460_120_000) };
@@ -48,6 +49,7 @@ impl Proxy {
             fresh_key: [1; 32],
             seed: 1,
             config_hash: "test".to_owned(),
+            environment: Environment::default(),
         };
         Proxy { clock, running: app.start().await.unwrap(), backend }
     }
