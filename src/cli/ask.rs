@@ -61,7 +61,8 @@ fn exchange(address: &str, target: &str) -> io::Result<String> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     // HTTP/1.0: the answer is not chunked, and ends with the connection.
-    write!(stream, "GET {target} HTTP/1.0\r\nhost: {address}\r\naccept: application/json\r\n\r\n")?;
+    let request = format!("GET {target} HTTP/1.0\r\nhost: {address}\r\naccept: application/json\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
     stream.take(LONGEST).read_to_string(&mut answer)?;
     Ok(answer.replacen("HTTP/1.0", "HTTP/1.1", 1))
