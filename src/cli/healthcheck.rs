@@ -39,7 +39,9 @@ fn ask(address: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&resolved, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    write!(stream, "GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")?;
+    // At once: whoever answers the first bytes and hangs up would break off the rest.
+    let request = format!("GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut head = [0; 256];
     let read = stream.read(&mut head)?;
     let text = String::from_utf8_lossy(head.get(..read).unwrap_or_default()).into_owned();
