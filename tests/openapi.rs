@@ -72,9 +72,13 @@ struct Front {
 
 impl Front {
     async fn start(library: SocketAddr, settings: &str) -> Front {
+        Front::with(library, settings, "").await
+    }
+
+    async fn with(library: SocketAddr, settings: &str, more: &str) -> Front {
         let text = format!(
             "listen: 127.0.0.1:0\nadmin: {{listen: 127.0.0.1:0}}\nstore: {{engine: memory}}\n\
-             backends: [{{name: library, kind: http, url: \"http://{library}\", {settings}}}]\n"
+             backends: [{{name: library, kind: http, url: \"http://{library}\", {settings}}}]\n{more}"
         );
         let config = Config::read(&Arc::new(Source::new("test.yaml", text)), Path::new("")).unwrap();
         let clock = ManualClock::new(START);
@@ -82,11 +86,11 @@ impl Front {
             rules: app::compile(&config).unwrap(),
             config: Arc::new(config),
             clock: Arc::new(clock.clone()),
-            environment: Environment::default(),
             fresh_key: [1; 32],
             seed: 1,
             config_hash: "test".to_owned(),
             config_file: None,
+            environment: Environment::default(),
         };
         Front { clock, running: app.start().await.unwrap() }
     }
@@ -159,7 +163,7 @@ async fn routes_of_the_configuration_go_before_those_of_the_document() {
 }
 
 #[tokio::test]
-async fn a_document_in_a_file_holds_from_the_first_call_and_a_refresh_reads_it_again() {
+async fn a_document_in_a_file_holds_from_the_first_call_and_a_reload_reads_it_again() {
     let (address, _) = Library::start(None).await;
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("library.yaml");
@@ -170,7 +174,7 @@ async fn a_document_in_a_file_holds_from_the_first_call_and_a_refresh_reads_it_a
 
     std::fs::write(&file, LIBRARY.replace("operationId: getBook", "operationId: fetchBook")).unwrap();
     front.clock.advance(Duration::from_secs(10));
-    front.running.refresh_documents();
+    front.running.reloader.reload().unwrap();
     front.until("changed", 2).await;
     assert!(front.tools().await.contains(&"fetchBook".to_owned()));
     assert!(
@@ -179,8 +183,20 @@ async fn a_document_in_a_file_holds_from_the_first_call_and_a_refresh_reads_it_a
     );
 
     std::fs::write(&file, "openapi: [").unwrap();
-    front.clock.advance(Duration::from_secs(10));
-    front.running.refresh_documents();
-    front.until("failed", 1).await;
+    let report = front.running.reloader.reload().unwrap_err();
+    assert!(report.problems()[0].position().ends_with("library.yaml:1:10"), "{report}");
     assert!(front.tools().await.contains(&"fetchBook".to_owned()), "the last good one stays");
+}
+
+#[tokio::test]
+async fn a_credential_that_the_document_demands_and_that_is_known_to_be_missing_is_told_without_a_call() {
+    let (address, library) = Library::start(Some(LIBRARY)).await;
+    let openapi = format!("openapi: \"http://{address}/openapi.yaml\"");
+    let front = Front::with(address, &openapi, "readiness: {credentials: {staffKey: {env: STAFF_KEY}}}\n").await;
+    front.until("changed", 1).await;
+    let refused = front.get("/shelf/v2/books/978-3").await;
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("credentials_missing"), "{refused}");
+    assert!(front.get("/shelf/v2/books").await.ends_with("fine"), "an alternative demands nothing");
+    assert!(front.get("/shelf/v2/ping").await.ends_with("fine"));
+    assert_eq!(library.calls.load(Ordering::SeqCst), 2);
 }

@@ -143,6 +143,20 @@ def internals():
                     unit="cps",
                     width=12,
                 ),
+                lines(
+                    "Tokens that gave no identity",
+                    "By reason; unknown_key for long means that the issuer's keys cannot be read.",
+                    q(rate("toolvane_identity_tokens_refused_total", h, "reason"), "{{reason}}"),
+                    unit="cps",
+                    width=12,
+                ),
+                lines(
+                    "Keys and OpenAPI documents",
+                    "Reads in the background; while they fail, the last good document stays in force.",
+                    q(rate("toolvane_document_reads_total", h, "what, result"), "{{what}} {{result}}"),
+                    unit="cps",
+                    width=12,
+                ),
             ],
         ),
         (

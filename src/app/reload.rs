@@ -1,7 +1,8 @@
 //! Reading configuration and rules again (DESIGN 6 and 18): compile, then swap at once; on any error the old ones stay.
 //!
 //! Rules take effect, and with them `rules`, `hint` and `tenants.*.rules` of the configuration file. Every other key is read and
-//! checked, but takes effect at a restart; a reload says which of them have changed. Health is not touched.
+//! checked, but takes effect at a restart; a reload says which of them have changed. Health is not touched. Keys and OpenAPI
+//! documents are read anew in the background when somebody asks for a reload.
 
 use std::fmt;
 use std::path::Path;
@@ -87,6 +88,9 @@ impl Reloader {
                     self.telemetry.emit(Reloaded { result: Ok(&next.hash), needs_restart, at });
                 }
                 *in_force = next;
+                if asked {
+                    self.proxy.refresh_documents();
+                }
                 Ok(applied)
             }
             Err(report) => {
@@ -107,6 +111,7 @@ impl Reloader {
                 (Arc::new(config), needs_restart, Some(source))
             }
         };
+        super::check_documents(&config)?;
         let layers = Layers::read(&config)?;
         let hash = layers.hash_with(text.as_deref());
         let changed = hash != old.hash;

@@ -263,11 +263,6 @@ impl Leaving {
         self.drain.stop(Duration::ZERO);
     }
 
-    /// Asks for keys and OpenAPI documents to be read anew, in the background and at most every 10 s.
-    pub fn refresh_documents(&self) {
-        self.proxy.refresh_documents();
-    }
-
     fn freeze(&self) {
         self.registry.freeze();
         self.telemetry.emit(Draining { in_flight: u64::try_from(self.proxy.in_flight()).unwrap_or(u64::MAX) });

@@ -3,7 +3,7 @@
 //! Every pattern that fits a name applies, in the order of the file, and a later one replaces what an earlier one said,
 //! key by key: general patterns go first, exceptions after them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,16 +41,13 @@ pub struct ToolSettings {
     /// Where the tool's target stands in its arguments.
     pub target: TargetSource,
     /// For the head of the answer; the backend's unless the tool has its own.
-    /// What it is called with then.
-    pub sample: Option<Arc<Map<String, Value>>>,
     pub timeout: Duration,
     /// Whether the tool may be called in a probe: the file says so, or its OpenAPI operation is a GET or HEAD.
     pub safe_probe: bool,
+    /// What it is called with then.
+    pub sample: Option<Arc<Map<String, Value>>>,
     /// What must be there so that the tool can be used.
     pub needs: Needs,
-    /// The credentials that the tool's own OpenAPI document says it needs, as names of security schemes. They are names in
-    /// the backend's world: whether and where they can be looked for is the configuration's to say.
-    pub declared_credentials: Arc<[Arc<str>]>,
 }
 
 /// What the configuration says a tool needs. It goes before what the backend declares; `None` says nothing.
@@ -86,14 +83,9 @@ struct Settled {
 }
 
 struct Kept {
-    declared: HashMap<Arc<str>, Declared>,
+    /// Tools that their OpenAPI document calls safe to call.
+    safe: HashSet<Arc<str>>,
     settings: Cache<Arc<str>, Arc<ToolSettings>>,
-}
-
-/// What a tool's own document says about it.
-struct Declared {
-    safe: bool,
-    credentials_required: Arc<[Arc<str>]>,
 }
 
 /// What one pattern of the file sets.
@@ -122,7 +114,7 @@ impl Tools {
     ) -> Tools {
         let settled = |backend: &Arc<Backend>| Settled {
             timeout: backend.timeouts.response,
-            kept: ArcSwap::from_pointee(Kept { declared: HashMap::new(), settings: Cache::new(KEPT) }),
+            kept: ArcSwap::from_pointee(Kept { safe: HashSet::new(), settings: Cache::new(KEPT) }),
         };
         let backends = backends.iter().map(|backend| (backend.name.clone(), settled(backend))).collect();
         Tools { inner: Arc::new(Inner { mode, overrides, session_tools, backends }) }
@@ -131,31 +123,26 @@ impl Tools {
     /// What holds for a tool. A backend that is not configured has the defaults.
     pub fn settings(&self, backend: &str, tool: &str) -> Arc<ToolSettings> {
         let Some(settled) = self.inner.backends.get(backend) else {
-            return Arc::new(self.inner.settle(LEASE_MAX, tool, None));
+            return Arc::new(self.inner.settle(LEASE_MAX, tool, false));
         };
         let kept = settled.kept.load();
         if tool.len() > TOOL_NAME {
-            return Arc::new(self.inner.settle(settled.timeout, tool, None));
+            return Arc::new(self.inner.settle(settled.timeout, tool, false));
         }
         if let Some(known) = kept.settings.get(tool) {
             return known;
         }
-        let settings = Arc::new(self.inner.settle(settled.timeout, tool, kept.declared.get(tool)));
+        let settings = Arc::new(self.inner.settle(settled.timeout, tool, kept.safe.contains(tool)));
         kept.settings.insert(Arc::from(tool), settings.clone());
         settings
     }
 
-    /// Takes over what a backend's OpenAPI document declares about its tools, in place of what an earlier one did. The
-    /// configuration goes before it.
+    /// Takes over which tools a backend's OpenAPI document calls safe, in place of what an earlier one did. The configuration
+    /// goes before it.
     pub fn declare(&self, backend: &str, operations: &[Operation]) {
         let Some(settled) = self.inner.backends.get(backend) else { return };
-        let declared = |operation: &Operation| {
-            let credentials_required = Arc::clone(&operation.credentials_required);
-            (Arc::clone(&operation.route.tool), Declared { safe: operation.safe, credentials_required })
-        };
-        settled
-            .kept
-            .store(Arc::new(Kept { declared: operations.iter().map(declared).collect(), settings: Cache::new(KEPT) }));
+        let safe = operations.iter().filter(|operation| operation.safe).map(|operation| operation.route.tool.clone());
+        settled.kept.store(Arc::new(Kept { safe: safe.collect(), settings: Cache::new(KEPT) }));
     }
 
     /// What judge and gate go by for a tool.
@@ -190,7 +177,7 @@ impl Tools {
 }
 
 impl Inner {
-    fn settle(&self, timeout: Duration, tool: &str, declared: Option<&Declared>) -> ToolSettings {
+    fn settle(&self, timeout: Duration, tool: &str, declared_safe: bool) -> ToolSettings {
         let mut set = Overrides::default();
         for (_, overrides) in self.overrides.iter().filter(|(glob, _)| glob.matches(tool)) {
             set.lay(overrides);
@@ -216,12 +203,9 @@ impl Inner {
             policy: Arc::new(policy),
             target,
             timeout,
-            safe_probe: set.safe_probe.unwrap_or_else(|| declared.is_some_and(|declared| declared.safe)),
             sample: set.sample,
             needs,
-            declared_credentials: declared
-                .map(|declared| Arc::clone(&declared.credentials_required))
-                .unwrap_or_default(),
+            safe_probe: set.safe_probe.unwrap_or(declared_safe),
         }
     }
 }

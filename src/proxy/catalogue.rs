@@ -109,7 +109,7 @@ pub(super) fn readiness_changed(shared: &Arc<Shared>) {
     for backend in &shared.backends {
         let looker = nobody(shared, backend);
         let mut tools = shared.shown.tools(&backend.name);
-        tools.extend(backend.config.routes.iter().map(|route| route.tool.to_string()));
+        tools.extend(backend.routes.load().iter().map(|route| route.tool.to_string()));
         let reasons: Vec<_> =
             tools.iter().map(|tool| (tool.as_str(), looker.unready(tool).map(|unready| unready.reason))).collect();
         let changes = shared.shown.changes(&backend.name, reasons.into_iter());

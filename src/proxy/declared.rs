@@ -1,4 +1,4 @@
-//! What backends say in their lists that their tools need (DESIGN 11 and 12), remembered for the calls that follow.
+//! What backends say in their lists and OpenAPI documents that their tools need (DESIGN 11 and 12), remembered for the calls that follow.
 
 use std::sync::Arc;
 
@@ -40,6 +40,19 @@ impl Declarations {
             self.kept.invalidate(&at);
         }
         for_roles
+    }
+
+    /// Remembers what an OpenAPI document says of a tool.
+    pub(super) fn declare(&self, at: ToolRef, credentials: &[Arc<str>]) {
+        let credentials: Vec<_> = credentials.iter().take(MOST).cloned().collect();
+        if !credentials.is_empty() {
+            self.kept.insert(at, Arc::new(Declared { credentials, ..Declared::default() }));
+        }
+    }
+
+    /// Forgets what was said of a tool.
+    pub(super) fn forget(&self, at: &ToolRef) {
+        self.kept.invalidate(at);
     }
 
     /// What was said of a tool last, if anything.

@@ -216,6 +216,12 @@ fn name_tools(shared: &Shared, backend: &Backend, text: String, place: &Location
     let source = Arc::new(Source::new(place.to_string(), text));
     let document = Document::read(&source, home(place)).map_err(|report| first(&report))?;
     shared.config.tools.declare(&backend.name, &document.operations);
+    for route in backend.routes.load().iter() {
+        shared.declared.forget(&backend.tool(&route.tool));
+    }
+    for operation in &document.operations {
+        shared.declared.declare(backend.tool(&operation.route.tool), &operation.credentials_required);
+    }
     backend.routes.store(Arc::new(backend.config.routes.before(document.routes())));
     for note in document.notes.problems() {
         shared.telemetry.emit(DocumentNote { position: &note.position(), note: note.message() });

@@ -125,10 +125,8 @@ impl Metrics {
             integration_probes: r.counters("integration_probes", "Probes of integrations by what they came to"),
             identity_headers_dropped: r
                 .counter("identity_headers_dropped", "Identity headers from sources that are not trusted, dropped"),
-            identity_tokens_refused: r
-                .counters("identity_tokens_refused", "Bearer tokens that gave no identity, by reason"),
-            document_reads: r
-                .counters("document_reads", "Attempts to read keys and OpenAPI documents, by what they came to"),
+            identity_tokens_refused: r.counters("identity_tokens_refused", "Bearer tokens that gave no identity"),
+            document_reads: r.counters("document_reads", "Reads of keys and OpenAPI documents, by result"),
             limit_rejections: r.counters("limit_rejections", "Requests refused by one of our limits"),
             upstream_open: r.gauges("upstream_connections", "Open connections to the upstream"),
             upstream_opened: r.counters("upstream_connections_opened", "Connections opened to the upstream"),
