@@ -123,7 +123,7 @@ impl Front {
 
 async fn get(to: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(to).await.unwrap();
-    let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();

@@ -1,8 +1,8 @@
 //! Wiring: from a configuration to a running proxy, and from a signal to its orderly end.
 
+mod diagnosis;
 mod documents;
 mod reload;
-mod diagnosis;
 mod rules;
 pub mod service_manager;
 mod start;

@@ -181,15 +181,7 @@ impl App {
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
         announce(&telemetry, &config, &listen, admin_address);
-        Ok(Running {
-            listen,
-            admin: admin_address,
-            reloader,
-            leave,
-            store,
-            serving,
-            integrations,
-        })
+        Ok(Running { listen, admin: admin_address, reloader, leave, store, serving, integrations })
     }
 }
 

@@ -9,7 +9,8 @@ use super::check::{self, How, Output};
 use super::rules::{Layered, Streams, refuse};
 use super::settings::Settings;
 use super::{
-    BAD, FINE, USAGE, ask, classify, events, explain, healthcheck, integrations, replay, run, settings, status, steer, test,
+    BAD, FINE, USAGE, ask, classify, events, explain, healthcheck, integrations, replay, run, settings, status, steer,
+    test,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::rules::{self, Limits};

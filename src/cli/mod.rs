@@ -5,8 +5,8 @@ pub mod args;
 pub mod ask;
 pub mod check;
 pub mod classify;
-pub mod explain;
 pub mod events;
+pub mod explain;
 pub mod healthcheck;
 pub mod integrations;
 mod junit;
@@ -15,11 +15,11 @@ pub mod main;
 pub mod replay;
 pub mod rules;
 pub mod run;
-pub mod table;
-pub mod test;
 pub mod settings;
 pub mod status;
 pub mod steer;
+pub mod table;
+pub mod test;
 
 /// All is fine.
 pub const FINE: u8 = 0;

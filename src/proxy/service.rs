@@ -18,8 +18,8 @@ use super::visit::Visit;
 use super::{http_tool, mcp};
 use crate::config::BackendKind;
 use crate::health::Caller;
-use crate::store::OutcomeFile;
 use crate::health::{Diagnoser, Effect};
+use crate::store::OutcomeFile;
 use crate::telemetry::RequestKind;
 use crate::telemetry::events::IdentityHeaderDropped;
 

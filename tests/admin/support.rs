@@ -67,6 +67,8 @@ impl Process {
             fresh_key: [1; 32],
             seed: 1,
             config_hash: "test".to_owned(),
+            config_file: None,
+            environment: toolvane::readiness::Environment::default(),
         };
         Process { clock, running: app.start().await.unwrap() }
     }

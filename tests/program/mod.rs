@@ -66,7 +66,7 @@ pub(crate) fn rules(signature: &str) -> String {
 
 pub(crate) fn config(rules: &str) -> String {
     format!(
-        "listen: 127.0.0.1:0\nadmin: {{listen: 127.0.0.1:0}}\nstore: {{engine: memory}}\n\
+        "listen: 127.0.0.1:0\nadmin: {{listen: \"127.0.0.1:0\", local_writes: loopback}}\nstore: {{engine: memory}}\n\
          backends:\n  - name: b\n    kind: http\n    url: http://{}\n    routes: [{{tool: t, method: GET, path: /t}}]\n{rules}",
         backend()
     )

@@ -221,7 +221,7 @@ impl Front {
         environment: &[(&str, &str)],
     ) -> Front {
         let text = format!(
-            "listen: 127.0.0.1:0\nadmin: {{listen: 127.0.0.1:0}}\nstore: {{engine: memory}}\n\
+            "listen: 127.0.0.1:0\nadmin: {{listen: \"127.0.0.1:0\", local_writes: loopback}}\nstore: {{engine: memory}}\n\
              backends: [{{name: demo, kind: mcp, url: \"http://{}/mcp\"{of_backend}}}]\n{settings}",
             backend.address
         );
@@ -330,7 +330,7 @@ impl Answer {
 /// One request on a connection of its own; the answer is read to the end of the connection.
 pub(crate) async fn exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut stream = TcpStream::connect(to).await.unwrap();
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n");
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     if !body.is_empty() {
         head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
     }
@@ -378,7 +378,7 @@ impl Listening {
     pub(crate) async fn to(front: &Front) -> Listening {
         front.post(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}), &[]).await;
         let mut stream = TcpStream::connect(front.running.listen[0]).await.unwrap();
-        let head = "GET /mcp HTTP/1.1\r\nhost: test\r\naccept: text/event-stream\r\n\r\n";
+        let head = "GET /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut listening = Listening { stream, heard: String::new() };
         listening.hears(": open").await;
