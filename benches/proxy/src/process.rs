@@ -94,8 +94,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Each by its own id: the children of a master first, which would otherwise stay.
-        for pid in self.tree().into_iter().rev() {
+        // Each by its own id, a master before its workers: it would start new ones.
+        for pid in self.tree() {
             let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
         }
         let _ = self.child.wait();
