@@ -16,7 +16,8 @@ fn what_calls_come_to_is_recorded_without_names_and_replayed_under_other_rules()
     let text = config("rules: {layers: [own.yaml]}\nrecord: {file: outcomes.jsonl, max_bytes: 1MiB}\n");
     let program = Program::start(&text, |home| fs::write(home.join("own.yaml"), rules("first")).unwrap());
     for _ in 0..3 {
-        let head = "GET /t HTTP/1.1\r\nhost: x\r\nx-user-id: alice\r\nauthorization: Bearer 0123456789abcdef\r\n";
+        let head =
+            "GET /t HTTP/1.1\r\nhost: localhost\r\nx-user-id: alice\r\nauthorization: Bearer 0123456789abcdef\r\n";
         assert_eq!(exchange(program.listen, head, "").0, 503);
     }
     let path = program.path("outcomes.jsonl");

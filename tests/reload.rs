@@ -23,7 +23,7 @@ fn a_changed_rule_file_decides_the_next_call_and_what_was_learned_stays() {
     program.swap("own.yaml", &rules("second"));
     let hash = program.logged(IN_FORCE)["hash"].clone();
     assert_eq!(program.judged_by(), "second");
-    let (_, tool) = exchange(program.admin, "GET /v1/lookup?tool=t HTTP/1.1\r\nhost: x\r\n", "");
+    let (_, tool) = exchange(program.admin, "GET /v1/lookup?tool=t HTTP/1.1\r\nhost: localhost\r\n", "");
     let tool: Value = serde_json::from_str(&tool).unwrap();
     assert_eq!((&tool["status"], &tool["signature"]), (&"DOWN".into(), &"first".into()));
     // Written in place, as some editors do.
@@ -114,7 +114,9 @@ fn a_post_reloads_and_says_which_keys_need_a_restart() {
     let detail = refusal["detail"].as_str().unwrap();
     assert!(detail.contains("toolvane.yaml:1:7") && detail.contains('^'), "{detail}");
     assert_eq!(program.judged_by(), "first");
-    for foreign in ["host: evil.example\r\n", "host: 127.0.0.1\r\norigin: https://evil.example\r\n"] {
-        assert_eq!(program.ask_for_reload(foreign).0, 403, "{foreign}");
+    for (foreign, status) in
+        [("host: evil.example\r\n", 421), ("host: 127.0.0.1\r\norigin: https://evil.example\r\n", 403)]
+    {
+        assert_eq!(program.ask_for_reload(foreign).0, status, "{foreign}");
     }
 }

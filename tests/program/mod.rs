@@ -130,7 +130,7 @@ impl Program {
     pub(crate) fn judged_for(&self, tenant: &str) -> String {
         let before = self.counts("toolvane_failures_total");
         let (status, _) =
-            exchange(self.listen, &format!("GET /t HTTP/1.1\r\nhost: x\r\nx-tenant-id: {tenant}\r\n"), "");
+            exchange(self.listen, &format!("GET /t HTTP/1.1\r\nhost: localhost\r\nx-tenant-id: {tenant}\r\n"), "");
         assert_eq!(status, 503);
         let after = self.counts("toolvane_failures_total");
         let risen = after.iter().find(|line| !before.contains(line)).unwrap_or_else(|| panic!("{after:?}"));
@@ -138,7 +138,7 @@ impl Program {
     }
 
     pub(crate) fn counts(&self, family: &str) -> Vec<String> {
-        let (_, text) = exchange(self.admin, "GET /metrics HTTP/1.1\r\nhost: x\r\naccept: text/plain\r\n", "");
+        let (_, text) = exchange(self.admin, "GET /metrics HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\n", "");
         text.lines().filter(|line| line.starts_with(family)).map(str::to_owned).collect()
     }
 
