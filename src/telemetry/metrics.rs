@@ -85,7 +85,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    #[expect(clippy::too_many_lines, reason = "one line for each metric")]
     pub(super) fn register(registry: &mut Registry, settings: &Settings) -> Metrics {
         let build = labels::Build { version: settings.version.clone(), revision: settings.revision.clone() };
         registry.register("build", "The running build", Info::new(build));
