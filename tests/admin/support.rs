@@ -237,8 +237,8 @@ impl Follower {
         loop {
             let block = self.block("\n\n").await;
             let field = |name: &str| {
-                let lines = block.lines().filter_map(|line| line.strip_prefix(name));
-                lines.last().map(|value| value.trim().to_owned())
+                let mut lines = block.lines().filter_map(|line| line.strip_prefix(name));
+                lines.next_back().map(|value| value.trim().to_owned())
             };
             if let (Some(kind), Some(data)) = (field("event:"), field("data:")) {
                 let data = serde_json::from_str(&data).unwrap();
