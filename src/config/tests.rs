@@ -84,7 +84,7 @@ fn the_file_with_every_key_says_the_defaults_and_names_every_key() {
     let (full, short) = (read(&text), read(SHORTEST));
     assert_eq!(full.backends[0], short.backends[0]);
     assert_eq!(full.listen, short.listen);
-    assert_eq!((full.admin, &full.access), (short.admin, &short.access));
+    assert_eq!((full.admin, &full.admin_access), (short.admin, &short.admin_access));
     assert_eq!((&full.diagnosis, &full.probes, &full.notify), (&short.diagnosis, &short.probes, &short.notify));
     assert_eq!(full.identity, short.identity);
     assert_eq!((full.manifest, full.limits, full.log), (short.manifest, short.limits, short.log));
