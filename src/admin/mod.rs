@@ -57,7 +57,7 @@ use guard::Entrance;
 use listen::{Bounded, Socket};
 use principal::Tokens;
 
-/// Starts the drain of the process.
+/// Announces the end of the process.
 pub type Leave = Arc<dyn Fn() + Send + Sync>;
 
 /// What the admin surface shows and moves.
@@ -76,7 +76,7 @@ pub struct Admin {
     pub store: Option<Arc<Store>>,
     /// Whether we leave.
     pub drain: DrainSignal,
-    /// Makes us leave.
+    /// Announces that we are about to leave.
     pub leave: Leave,
     /// Whether everything that a start takes is done.
     pub started: AtomicBool,

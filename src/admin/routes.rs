@@ -161,7 +161,12 @@ pub(super) const ROUTES: &[Route] = &[
     act("POST", "/v1/integrations/invalidate", Role::Operator, "Has all integrations asked anew."),
     act("POST", "/v1/integrations/{id}/invalidate", Role::Operator, "Has an integration asked anew."),
     act("POST", "/v1/reload", Role::Operator, "Reads configuration and rules again; 422 keeps what is in force."),
-    act("POST", "/v1/drain", Role::Operator, "Leaves as SIGTERM does: finishes what runs, then ends."),
+    act(
+        "POST",
+        "/v1/drain",
+        Role::Operator,
+        "Announces the end: not ready any more, health frozen, callers told to connect anew; served on until SIGTERM.",
+    ),
 ];
 
 /// The route of a request, if there is one.

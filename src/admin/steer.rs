@@ -30,7 +30,8 @@ pub(super) async fn overrides(State(admin): State<Arc<Admin>>) -> Response {
     Json(json!({"overrides": standing})).into_response()
 }
 
-/// `POST /v1/drain`: leaves as SIGTERM does. The answer comes before the end.
+/// `POST /v1/drain`: announces the end. Readiness turns 503, health is frozen, callers are told to connect anew, and everything is
+/// served on until SIGTERM: what a preStop hook needs, which runs before the backend is told to stop.
 pub(super) async fn drain(State(admin): State<Arc<Admin>>) -> Response {
     let in_flight = admin.proxy.in_flight();
     if !admin.drain.is_leaving() {

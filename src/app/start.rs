@@ -157,7 +157,7 @@ impl App {
         let leave = Leaving::new(&config, (&registry, &telemetry, &proxy), drain);
         let leaving = leave.clone();
         let admin = Arc::new(Admin {
-            leave: Arc::new(move || leaving.in_order()),
+            leave: Arc::new(move || leaving.announce()),
             config: Arc::clone(&config),
             config_hash: self.config_hash,
             access: config.admin_access.clone(),
@@ -234,9 +234,14 @@ impl Leaving {
         Leaving { registry, telemetry, proxy, drain, announce: config.drain_announce, timeout: config.drain_timeout }
     }
 
-    fn in_order(&self) {
+    /// Says that we are about to leave, and goes on serving.
+    fn announce(&self) {
         self.freeze();
         self.drain.announce();
+    }
+
+    fn in_order(&self) {
+        self.announce();
         let announce = self.announce.min(self.timeout);
         let rest = self.timeout.saturating_sub(announce);
         if announce.is_zero() {

@@ -66,7 +66,7 @@ pub enum Command {
     /// Have a SAFE_PROBE tool tried once; if it works, its next call passes.
     #[command(after_help = "Exit codes: 0 it works, 1 it fails or cannot be tried, 69 nobody answers.")]
     Recheck(Recheck),
-    /// Make a running toolvane leave as SIGTERM does.
+    /// Announce the end of a running toolvane: not ready any more, health frozen, served on until SIGTERM.
     Drain(Access),
     /// Make a running toolvane read its configuration and rules anew.
     Reload(Access),

@@ -109,7 +109,8 @@ impl Access {
         body: Option<&Value>,
     ) -> Result<Response<Incoming>, AskError> {
         let mut request = Request::builder().method(method).uri(path).header(ACCEPT, "application/json");
-        let host = if self.admin.starts_with("unix:") { "localhost" } else { self.admin.as_str() };
+        let address = self.admin.trim_start_matches("http://").trim_end_matches('/');
+        let host = if self.admin.starts_with("unix:") { "localhost" } else { address };
         request = request.header(HOST, host);
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
@@ -121,7 +122,7 @@ impl Access {
         let request = request.body(Full::new(bytes)).map_err(|error| self.unreachable(error.to_string()))?;
         match self.admin.strip_prefix("unix:") {
             Some(path) => self.send(UnixStream::connect(path), request).await,
-            None => self.send(TcpStream::connect(&self.admin), request).await,
+            None => self.send(TcpStream::connect(address), request).await,
         }
     }
 

@@ -164,5 +164,6 @@ async fn while_draining_nothing_is_written_any_more() {
     let refused = process.ask("POST", &format!("{SEARCH}/unavailable"), WRITER, &down).await;
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
     let mut running = process.running;
+    running.stop();
     super::support::within("the end of the drain", running.ended()).await;
 }

@@ -3,10 +3,13 @@ order in which the kubelet does it. No outage may be written that was none, and 
 
 import concurrent.futures
 import json
+import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -34,7 +37,14 @@ class Pod:
         self.backend = None
         # A port that is free and stays ours: an address of the pod's own, as a network namespace would give it.
         self.backend_url = f"http://{self.address}:8081/mcp"
-        self.sidecar = workshop.toolvane(self.backend_url, identity={"trusted_sources": ["127.0.0.0/8"]})
+        self.sidecar = workshop.toolvane(self.backend_url, identity={"trusted_sources": ["127.0.0.0/8"]}, admin=self.admin())
+
+    def admin(self):
+        """The admin section that the manifest's hook relies on, with a socket in a folder of the test."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
+        self.workshop._stack.callback(shutil.rmtree, folder, True)
+        self.socket = folder / "admin.sock"
+        return {"listen": "127.0.0.1:0", "socket": str(self.socket), "local_writes": "socket"}
 
     def probe(self, kind):
         path = self.container[f"{kind}Probe"]["httpGet"]["path"]
@@ -51,7 +61,7 @@ class Pod:
         _, *arguments = self.container["lifecycle"]["preStop"]["exec"]["command"]
         binary = self.workshop.config.getoption("toolvane").absolute()
         known_commands.needs(binary, arguments[0])
-        command = [binary, *arguments, "--admin", self.sidecar.admin.removeprefix("http://")]
+        command = [binary, *(f"unix:{self.socket}" if word.startswith("unix:") else word for word in arguments)]
         subprocess.run(list(map(str, command)), check=True, capture_output=True, timeout=30)
 
 
@@ -101,8 +111,11 @@ def call(url):
             if answer.headers.get("x-toolvane"):
                 return "refused" if "was not called" in text or "could not be reached" in text else text
             return "done" if '"done"' in text else text
+    # A listener that closes resets what nobody had taken yet. That nothing was lost is for the backend's counts to show.
     except urllib.error.URLError as error:
-        return "refused" if isinstance(error.reason, ConnectionRefusedError) else repr(error)
+        return "refused" if isinstance(error.reason, ConnectionRefusedError | ConnectionResetError) else repr(error)
+    except ConnectionResetError:
+        return "refused"
     except OSError as error:
         return repr(error)
 

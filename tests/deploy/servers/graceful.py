@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""An MCP server as a good citizen of a pod: on SIGTERM it takes no new connection, finishes what it has accepted, and ends.
+"""An MCP server as a good citizen of a pod: on SIGTERM it takes no new connection, answers what it has accepted
+with `Connection: close`, and ends.
 
 Answers every tool call after DELAY seconds. At the end it tells how many calls it accepted and how many it answered.
 """
@@ -19,6 +20,9 @@ class Counts:
     lock = threading.Lock()
 
 
+OVER = threading.Event()
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -34,6 +38,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
+        if OVER.is_set():
+            self.send_header("connection", "close")
         self.end_headers()
         self.wfile.write(body)
         with Counts.lock:
@@ -55,7 +61,12 @@ def main():
     server = Server((host, int(port)), Handler)
     # An idle kept-alive connection must not hold the end up.
     Handler.timeout = 1
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+
+    def leave(*_):
+        OVER.set()
+        threading.Thread(target=server.shutdown).start()
+
+    signal.signal(signal.SIGTERM, leave)
     print(f"graceful server on http://{server.server_address[0]}:{server.server_address[1]}/mcp", flush=True)
     server.serve_forever(poll_interval=0.02)
     server.server_close()

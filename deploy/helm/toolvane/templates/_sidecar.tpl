@@ -46,10 +46,8 @@ and, in a ConfigMap named {{ include "toolvane.configMapName" .Subcharts.toolvan
         command:
           - /toolvane
           - drain
-          {{- if ne (include "toolvane.adminPort" .) "9090" }}
           - --admin
-          - 127.0.0.1:{{ include "toolvane.adminPort" . }}
-          {{- end }}
+          - unix:/var/lib/toolvane/admin.sock
   resources:
     {{- toYaml .Values.sidecar.resources | nindent 4 }}
   securityContext:
