@@ -50,6 +50,8 @@ backends:
 tools:
   broken: {advice: "Search with echo instead."}
 store: {path: "$state/toolvane.redb"}
+# Nobody else sends calls here who would have to hear of the end first.
+drain_announce: 0s
 log: {format: text}
 YAML
 setsid "$toolvane_bin" run -c "$state/toolvane.yaml" 2>"$state/toolvane.log" &
