@@ -35,22 +35,23 @@ pub(super) struct Looker<'a> {
 }
 
 impl Looker<'_> {
+    /// What the configuration says of a tool.
+    pub(super) fn settings(&self, tool: &str) -> Arc<ToolSettings> {
+        self.shared.config.tools.settings(&self.backend.name, tool)
+    }
+
     /// How the tool stands to this caller. Asks nobody.
-    pub(super) fn access(&self, tool: &str) -> Access {
-        let at = self.backend.tool(tool);
-        let settings = self.shared.config.tools.settings(&at.backend, tool);
-        let declared = self.shared.declared.of(&at);
-        match self.policy(tool, &settings, declared.as_deref()) {
-            Access::Open => self.readiness(&at, declared.as_deref()).map_or(Access::Open, Access::Unready),
+    pub(super) fn access(&self, at: &ToolRef, settings: &ToolSettings) -> Access {
+        let declared = self.shared.declared.of(at);
+        match self.policy(&at.tool, settings, declared.as_deref()) {
+            Access::Open => self.readiness(at, declared.as_deref()).map_or(Access::Open, Access::Unready),
             closed => closed,
         }
     }
 
     /// The same as far as the operator's will goes: for calls that no belief may stop.
-    pub(super) fn policy_on(&self, tool: &str) -> Access {
-        let settings = self.shared.config.tools.settings(&self.backend.name, tool);
-        let declared = self.shared.declared.of(&self.backend.tool(tool));
-        self.policy(tool, &settings, declared.as_deref())
+    pub(super) fn policy_on(&self, at: &ToolRef, settings: &ToolSettings) -> Access {
+        self.policy(&at.tool, settings, self.shared.declared.of(at).as_deref())
     }
 
     fn policy(&self, tool: &str, settings: &ToolSettings, declared: Option<&Declared>) -> Access {
@@ -71,15 +72,15 @@ impl Looker<'_> {
         self.shared.readiness.unready(at, declared, self.now)
     }
 
-    /// Whether belief may act on the tool.
-    pub(super) fn enforces(&self, tool: &str) -> bool {
-        self.shared.config.tools.settings(&self.backend.name, tool).policy.mode == Mode::Enforce
-    }
-
     /// Whether callers can see different lists by the operator's will.
     pub(super) fn depends_on_the_caller(&self) -> bool {
         self.shared.config.access.depends_on_the_caller() || self.backend.asks_for_roles()
     }
+}
+
+/// Whether belief may act on a tool with these settings.
+pub(super) fn enforces(settings: &ToolSettings) -> bool {
+    settings.policy.mode == Mode::Enforce
 }
 
 /// The profile that a request names. From whoever is not trusted the header is neither believed nor passed on.

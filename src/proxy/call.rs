@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Response, StatusCode};
 
-use super::access::Access;
+use super::access::{self, Access};
 use super::answer;
 use super::facts::{Effect, Facts, Reason, given_up_words};
 use super::gate::{Refusal, Wanted};
@@ -28,15 +28,21 @@ const INVALID_PARAMS: i64 = -32602;
 pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
     let wanted = Wanted::new(&visit, tool);
     let passes = request.params.is_continuation || headers_disagree(&held.parts.headers, request, tool);
-    let looker = visit.looker();
+    let looker = visit.looker_at(visit.started);
     let shape = Shape { id: request.id.into(), has_task: request.params.has_task };
-    let admitted = match if passes { looker.policy_on(tool) } else { looker.access(tool) } {
+    let admitted = match if passes {
+        looker.policy_on(&wanted.at, &wanted.settings)
+    } else {
+        looker.access(&wanted.at, &wanted.settings)
+    } {
         Access::NoRole => match wanted.place(&visit) {
             Ok(_place) => return unknown::unknown_tool(&visit, held, request.id, tool).await,
             Err(refusal) => Err(refusal),
         },
         Access::Disallowed => Err(wanted.refuse(&visit, Refusal::Disallowed)),
-        Access::Unready(unready) if looker.enforces(tool) => Err(wanted.refuse(&visit, Refusal::Unready(unready))),
+        Access::Unready(unready) if access::enforces(&wanted.settings) => {
+            Err(wanted.refuse(&visit, Refusal::Unready(unready)))
+        }
         Access::Open | Access::Unready(_) if passes => wanted.place(&visit).map(|place| (place, None)),
         Access::Open | Access::Unready(_) => wanted.admit(&visit),
     };
@@ -96,7 +102,8 @@ pub(super) async fn batch(visit: Visit, mut held: Held, members: &[Message<'_>])
 
 /// Whether a member of a batch calls a tool that the operator's will excludes for this caller, or may call one.
 fn is_excluded(visit: &Visit, member: &Message<'_>) -> bool {
-    let excluded = |tool: &str| visit.looker().policy_on(tool) != Access::Open;
+    let looker = visit.looker_at(visit.started);
+    let excluded = |tool: &str| looker.policy_on(&visit.backend.tool(tool), &looker.settings(tool)) != Access::Open;
     match member {
         Message::Request(request) if request.ambiguous => visit.shared.has_policy(&visit.backend),
         Message::Request(request) => request.tool().is_some_and(excluded),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::access::{Access, Looker};
+use super::access::{self, Access, Looker};
 use super::effects;
 use super::facts::setup_step;
 use super::listed::Change;
@@ -148,13 +148,13 @@ impl Looker<'_> {
 
     /// Whether the tool is taken off the list while it is not set up.
     pub(super) fn hides_unready(&self, tool: &str) -> bool {
-        self.shared.config.manifest.unready == WhenUnready::Hide && self.enforces(tool)
+        self.shared.config.manifest.unready == WhenUnready::Hide && access::enforces(&self.settings(tool))
     }
 
     fn entry(&self, tool: &str) -> Entry {
         let at = self.backend.tool(tool);
         let declared = self.shared.declared.of(&at);
-        let access = self.access(tool);
+        let access = self.access(&at, &self.settings(tool));
         let health = self.shared.registry.lookup(self.caller, &at, self.now);
         let (reason, unready) = match access {
             Access::Open => (None, None),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
-use super::access::Access;
+use super::access::{self, Access};
 use super::answer;
 use super::facts::{Effect, Facts, given_up_words};
 use super::gate::{Refusal, Wanted};
@@ -23,11 +23,12 @@ pub(super) async fn handle(visit: Visit, request: Request<Body>) -> Response<Bod
     };
     visit.backend.metrics.request(RequestKind::ToolCall);
     let wanted = Wanted::new(&visit, &tool);
-    let looker = visit.looker();
-    let admitted = match looker.access(&tool) {
+    let admitted = match visit.looker_at(visit.started).access(&wanted.at, &wanted.settings) {
         Access::NoRole => return not_found(),
         Access::Disallowed => Err(wanted.refuse(&visit, Refusal::Disallowed)),
-        Access::Unready(unready) if looker.enforces(&tool) => Err(wanted.refuse(&visit, Refusal::Unready(unready))),
+        Access::Unready(unready) if access::enforces(&wanted.settings) => {
+            Err(wanted.refuse(&visit, Refusal::Unready(unready)))
+        }
         Access::Open | Access::Unready(_) => wanted.admit(&visit),
     };
     let admitted = match admitted {

@@ -130,13 +130,12 @@ impl Looker<'_> {
     }
 
     fn appears(self, tool: &str) -> Appears {
-        match self.access(tool) {
+        let at = self.backend.tool(tool);
+        match self.access(&at, &self.settings(tool)) {
             Access::NoRole | Access::Disallowed => Appears::Never,
             Access::Unready(unready) if self.hides_unready(tool) => Appears::NotYet(unready),
             Access::Unready(unready) => Appears::Unready(unready),
-            Access::Open => {
-                Appears::Healthy(self.shared.registry.lookup(self.caller, &self.backend.tool(tool), self.now))
-            }
+            Access::Open => Appears::Healthy(self.shared.registry.lookup(self.caller, &at, self.now)),
         }
     }
 

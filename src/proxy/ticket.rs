@@ -104,7 +104,7 @@ impl Ticket {
         call.target = exchange.targets.first().map(|host| Arc::from(host.as_str()));
         let verdict = table.judge(&exchange);
         let took = now.tick.since(call.started.tick);
-        self.record(call, &verdict, &said(&exchange), now);
+        self.record(call, &verdict, Some(&exchange), now);
         if let Some(file) = self.shared.outcomes.get() {
             file.record(store::Judged { exchange, verdict: verdict.clone(), caller: Arc::clone(&caller), took, now });
         }
@@ -118,7 +118,7 @@ impl Ticket {
     pub(super) fn neutral(mut self) {
         if let Some(call) = self.call.take() {
             let now = self.shared.clock.now();
-            self.record(call, &Verdict::NEUTRAL, "", now);
+            self.record(call, &Verdict::NEUTRAL, None, now);
         }
     }
 
@@ -140,16 +140,17 @@ impl Ticket {
         self.call.as_ref().map(|call| Arc::clone(&call.at.tool)).unwrap_or_default()
     }
 
-    fn record(&self, call: Call, verdict: &Verdict, said: &str, now: Now) {
+    fn record(&self, call: Call, verdict: &Verdict, exchange: Option<&Exchange>, now: Now) {
         self.count(&call, Outcome::from(verdict.kind), verdict.finding.as_ref());
-        let at = call.at.clone();
         let effects = self.shared.registry.record(call, verdict, now, &mut || (self.shared.random)());
-        self.ask_for_diagnosis(&effects, &at, (verdict, said), now);
+        if let Some(exchange) = exchange {
+            self.ask_for_diagnosis(&effects, exchange, verdict, now);
+        }
         effects::act(&self.shared, effects);
     }
 
     /// Asks for the diagnosis that this failure has claimed, or adds what it says to one that is under way.
-    fn ask_for_diagnosis(&self, effects: &[health::Effect], at: &ToolRef, (verdict, said): (&Verdict, &str), now: Now) {
+    fn ask_for_diagnosis(&self, effects: &[health::Effect], exchange: &Exchange, verdict: &Verdict, now: Now) {
         let unclear = |finding: &&Finding| finding.classification == Classification::Unclear;
         let (Some(finding), Some(diagnoser)) = (verdict.finding.as_ref().filter(unclear), self.shared.diagnoser.get())
         else {
@@ -159,9 +160,13 @@ impl Ticket {
             health::Effect::Claimed(claim) => Some(claim),
             _ => None,
         });
+        let said = said(exchange);
         match claim {
-            Some(claim) => diagnoser.claimed(claim, said, now),
-            None => diagnoser.again(at, &finding.signature, said, now),
+            Some(claim) => diagnoser.claimed(claim, &said, now),
+            None => {
+                let at = ToolRef { backend: Arc::clone(&exchange.backend), tool: Arc::clone(&exchange.tool) };
+                diagnoser.again(&at, &finding.signature, &said, now);
+            }
         }
     }
 

@@ -36,14 +36,19 @@ pub(super) struct Visit {
 }
 
 impl Visit {
-    /// The caller as one who looks at the tools.
+    /// The caller as one who looks at the tools now.
     pub(super) fn looker(&self) -> Looker<'_> {
+        self.looker_at(self.shared.clock.now())
+    }
+
+    /// The caller as one who looks at the tools at that time.
+    pub(super) fn looker_at(&self, now: Now) -> Looker<'_> {
         Looker {
             shared: &self.shared,
             backend: &self.backend,
             caller: &self.caller,
             profile: self.profile.as_deref(),
-            now: self.shared.clock.now(),
+            now,
         }
     }
 
