@@ -27,6 +27,8 @@ class Run:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # A test run that was put into the background ignores Ctrl-C and would hand that down; a terminal does not.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.lines = []
         self._reader = threading.Thread(target=lambda: self.lines.extend(self.process.stdout), daemon=True)
