@@ -18,7 +18,7 @@ use crate::admin::{self, Admin};
 use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
 use crate::health::{Backing, MemoryOnly, Readiness, Registry};
-use crate::proxy::net::{self, Drain, DrainSignal, Limits};
+use crate::proxy::net::{self, Drain, DrainSignal, Limits, Workers};
 use crate::proxy::{Parts, Proxy, RuleSet};
 use crate::readiness::{Environment, Integrations};
 use crate::store::{self, InstallKey, OpenError, OutcomeFile, Store};
@@ -89,6 +89,9 @@ pub enum StartError {
     /// A token of the admin surface cannot be used.
     #[error("`admin.tokens`: {0}")]
     Token(TokenError),
+    /// No thread can be started.
+    #[error("cannot start a worker thread: {0}; raise the limits on threads and open files")]
+    Workers(std::io::Error),
     /// The state file is in use.
     #[error("cannot open the state file {path}: {why}")]
     Store {
@@ -176,7 +179,7 @@ impl App {
             started: AtomicBool::new(false),
         });
         let (listen, admin_address) = (addresses(&listeners), admin_bound.address());
-        let serving = tokio::spawn(serve(listeners, proxy.clone(), limits(&config), signal));
+        let serving = serve(listeners, proxy.clone(), limits(&config), signal)?;
         in_background(&proxy, &integrations, &reloader);
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
@@ -266,15 +269,22 @@ impl Leaving {
     }
 }
 
-/// Serves until the end; what outlives the drain timeout is given up, and told so.
-async fn serve(listeners: Vec<net::Bound>, proxy: Proxy, limits: Limits, signal: DrainSignal) {
+/// Serves until the end, on a worker thread for each core; what outlives the drain timeout is given up, and told so.
+fn serve(
+    listeners: Vec<net::Bound>,
+    proxy: Proxy,
+    limits: Limits,
+    signal: DrainSignal,
+) -> Result<JoinHandle<()>, StartError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = Workers::start(cores).map_err(StartError::Workers)?;
     let (over, cut) = (signal.clone(), proxy.clone());
     tokio::spawn(async move {
         over.over().await;
         cut.cut();
     });
     let service = move |request, conn| proxy.clone().handle(request, conn);
-    net::serve(listeners, service, limits, signal).await;
+    Ok(tokio::spawn(net::serve_on(workers, listeners, service, limits, signal)))
 }
 
 fn announce(telemetry: &Telemetry, config: &Config, listen: &[SocketAddr], admin: SocketAddr) {

@@ -39,7 +39,8 @@ pub fn run(args: &Run, words: &mut impl Write, style: Style) -> u8 {
         let _ = writeln!(words, "error: {why}");
         return CONFIG;
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // Calls have threads of their own; this one accepts connections and serves the admin listener.
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let _ = writeln!(words, "error: cannot start the runtime: {error}");

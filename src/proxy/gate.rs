@@ -38,12 +38,15 @@ pub(super) enum Refusal {
 impl Wanted {
     pub(super) fn new(visit: &Visit, tool: &str) -> Wanted {
         let backend = &visit.backend.name;
-        let named = visit.backend.config.kind == BackendKind::Http;
-        let metrics = if named || visit.shared.lists.lists(backend, &visit.caller, tool) {
-            visit.shared.telemetry.tool(backend, tool)
-        } else {
-            visit.shared.telemetry.unlisted_tool(backend)
-        };
+        let telemetry = &visit.shared.telemetry;
+        let metrics = telemetry.labelled(backend, tool).unwrap_or_else(|| {
+            let named = visit.backend.config.kind == BackendKind::Http;
+            if named || visit.shared.lists.lists(backend, &visit.caller, tool) {
+                telemetry.tool(backend, tool)
+            } else {
+                visit.backend.metrics.other()
+            }
+        });
         Wanted { at: visit.backend.tool(tool), settings: visit.shared.config.tools.settings(backend, tool), metrics }
     }
 

@@ -108,6 +108,10 @@ impl Ticket {
         if let Some(file) = self.shared.outcomes.get() {
             file.record(store::Judged { exchange, verdict: verdict.clone(), caller: Arc::clone(&caller), took, now });
         }
+        if verdict.kind == Kind::Success {
+            // Nobody has to be told anything.
+            return Judged { verdict, ..Judged::nothing(&self.settings) };
+        }
         let view = self.shared.registry.lookup(&caller, &at, now);
         let facts = Facts::of_verdict(&verdict, &view, now);
         let user_action = view.entry.as_ref().and_then(|entry| entry.user_action_hint.clone());

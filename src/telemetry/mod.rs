@@ -62,7 +62,21 @@ pub struct Telemetry {
     sample: Arc<SampleCollector>,
     bus: Bus,
     tools: Mutex<Tools>,
+    /// Those of `tools` whose label is their very name, to be found by a call without a lock.
+    labelled: Labelled,
     tools_max: usize,
+}
+
+type Labelled = papaya::HashMap<(Arc<str>, Arc<str>), Arc<ToolMetrics>, foldhash::fast::RandomState>;
+
+/// A key of [`Labelled`] that borrows.
+#[derive(Hash)]
+struct Named<'a>(&'a str, &'a str);
+
+impl papaya::Equivalent<(Arc<str>, Arc<str>)> for Named<'_> {
+    fn equivalent(&self, (backend, tool): &(Arc<str>, Arc<str>)) -> bool {
+        *self.0 == **backend && *self.1 == **tool
+    }
 }
 
 #[derive(Default)]
@@ -88,6 +102,7 @@ impl Telemetry {
             sample,
             bus: Bus::default(),
             tools: Mutex::default(),
+            labelled: Labelled::default(),
             tools_max: settings.tools_max,
         }
     }
@@ -154,9 +169,17 @@ impl Telemetry {
             return of_backend.other();
         }
         let new = Arc::new(ToolMetrics::new(Arc::clone(of_backend.metrics()), Arc::clone(&key.0), Arc::clone(&key.1)));
+        if *key.1 == *tool {
+            self.labelled.pin().insert(key.clone(), Arc::clone(&new));
+        }
         tools.tools.insert(key, Arc::clone(&new));
         tools.unlisted += usize::from(!listed);
         new
+    }
+
+    /// The handles of a tool that has a label of its own by now. Takes no lock and allocates nothing.
+    pub fn labelled(&self, backend: &str, tool: &str) -> Option<Arc<ToolMetrics>> {
+        self.labelled.pin().get(&Named(backend, tool)).cloned()
     }
 
     /// The handles for calls of names that nobody vouches for: whatever a client sends must not use up the bound.

@@ -75,7 +75,10 @@ fn check() -> Result<bool> {
     let baseline: Baseline = serde_json::from_str(&text).context("the baseline cannot be read")?;
     let here = With::here()?;
     if here != baseline.with {
-        println!("instruction counts are NOT compared: the baseline was taken with {:?}, this is {here:?}.", baseline.with);
+        println!(
+            "instruction counts are NOT compared: the baseline was taken with {:?}, this is {here:?}.",
+            baseline.with
+        );
         println!("`make counts-baseline` takes a new one, on a commit whose counts are known to be good.");
         return Ok(true);
     }
@@ -142,7 +145,10 @@ fn own_cost(text: &str, object: &str) -> u64 {
 impl With {
     fn here() -> Result<With> {
         let said = |program: &str| -> Result<String> {
-            let output = Command::new(program).arg("--version").output().with_context(|| format!("{program} cannot be started: install it"))?;
+            let output = Command::new(program)
+                .arg("--version")
+                .output()
+                .with_context(|| format!("{program} cannot be started: install it"))?;
             Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo")?;
@@ -158,7 +164,8 @@ mod tests {
 
     #[test]
     fn only_what_the_object_itself_takes_is_counted() {
-        let text = "ob=/own\nfl=a\nfn=f\n1 10\ncfn=g\ncalls=1 0\n2 500\n3 5\nob=/libc\nfn=memcpy\n4 400\nob=/own\nfn=h\n5 7\n";
+        let text =
+            "ob=/own\nfl=a\nfn=f\n1 10\ncfn=g\ncalls=1 0\n2 500\n3 5\nob=/libc\nfn=memcpy\n4 400\nob=/own\nfn=h\n5 7\n";
         assert_eq!(own_cost(text, "/own"), 22);
     }
 }

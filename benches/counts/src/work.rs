@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use toolvane::clock::{Now, Tick, Wall};
-use toolvane::health::{
-    Call, Caller, Key, Mark, MemoryOnly, Origin, Policy, Registry, Status, ToolRef, Tuning,
-};
+use toolvane::health::{Call, Caller, Key, Mark, MemoryOnly, Origin, Policy, Registry, Status, ToolRef, Tuning};
 use toolvane::mcp::answer::{EXCERPT_LIMIT, Reader};
 use toolvane::mcp::list::{self, Edit, ListEdit};
 use toolvane::mcp::{Format, request};
@@ -67,9 +65,10 @@ fn prepare(name: &str) -> Result<Box<dyn FnMut()>> {
         "observe 20 events" => observe(Format::EventStream, events()),
         "classify success" => classify(0, succeeded(false, String::new()))?,
         "classify tool error" => classify(0, succeeded(true, "something that no rule knows. ".repeat(20)))?,
-        "classify 503, 1,000 rules" => {
-            classify(1_000, Exchange { status: Some(503), text: "the server is busy, come back".into(), ..Exchange::default() })?
-        }
+        "classify 503, 1,000 rules" => classify(
+            1_000,
+            Exchange { status: Some(503), text: "the server is busy, come back".into(), ..Exchange::default() },
+        )?,
         "list 200 tools, untouched" => rewrite(0),
         "list 200 tools, 20 annotated" => rewrite(20),
         _ => bail!("nothing is called {name:?}; there are {NAMES:?}"),

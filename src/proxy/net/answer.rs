@@ -1,7 +1,8 @@
 //! One call at a backend: its request's body on the way out, its answer's body on the way in, and the connection that
 //! both go over for as long as either needs it.
 
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -39,7 +40,8 @@ impl Call {
         http: HttpVersion,
         relay: Option<Relay>,
     ) -> (Call, Request<Outgoing>) {
-        if request.body().is_end_stream() {
+        // What is at hand is sent at once: its progress need not be told.
+        if request.body().is_end_stream() || request.body().is_full() {
             listen(&mut request, None, relay);
             return (Call { progress: None, _alive: None, expects: false }, request.map(Outgoing::plain));
         }
@@ -90,6 +92,13 @@ pub(super) enum Lease {
 }
 
 impl Lease {
+    /// Moves what can be moved: an HTTP/1.1 connection has no task of its own.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Lease::One(lease) = self {
+            lease.drive(cx);
+        }
+    }
+
     fn give_back(self) {
         match self {
             Lease::One(lease) => lease.finish(),
@@ -107,7 +116,7 @@ pub(super) fn answer(response: Response<Incoming>, lease: Lease, call: Call) -> 
         }
         return Response::from_parts(parts, Body::empty());
     }
-    let mut answer = Answer { incoming, held: Some((lease, call)) };
+    let mut answer = Answer { incoming, held: Some((lease, call)), unsent: true, broken: None };
     if answer.incoming.is_end_stream() {
         answer.finish();
     }
@@ -118,6 +127,10 @@ pub(super) fn answer(response: Response<Incoming>, lease: Lease, call: Call) -> 
 pub(super) struct Answer {
     incoming: Incoming,
     held: Option<(Lease, Call)>,
+    /// Something was handed on since the receiver last had to wait, and so may still lie in its buffer.
+    unsent: bool,
+    /// The fault that comes after what is unsent.
+    broken: Option<Fault>,
 }
 
 impl Answer {
@@ -136,11 +149,25 @@ impl Answer {
     }
 }
 
+impl Answer {
+    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.incoming).poll_frame(cx);
+        let (Poll::Pending, Some((lease, _))) = (&frame, &mut self.held) else { return frame };
+        lease.drive(cx);
+        Pin::new(&mut self.incoming).poll_frame(cx)
+    }
+}
+
 /// Keeps a call whose answer came early until its body is sent, or stands still for [`REST_STALL`].
-async fn send_rest(lease: Lease, call: Call, progress: Arc<Progress>) {
+async fn send_rest(mut lease: Lease, call: Call, progress: Arc<Progress>) {
     let mut seen = progress.frames();
     loop {
-        let sent = tokio::time::timeout(REST_STALL, progress.done()).await.is_ok();
+        let mut done = pin!(progress.done());
+        let sending = poll_fn(|cx| {
+            lease.drive(cx);
+            done.as_mut().poll(cx)
+        });
+        let sent = tokio::time::timeout(REST_STALL, sending).await.is_ok();
         if sent {
             lease.give_back();
             break;
@@ -158,13 +185,18 @@ impl HttpBody for Answer {
     type Error = Fault;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
-        let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
-        match frame {
+        if let Some(fault) = self.broken.take() {
+            return Poll::Ready(Some(Err(fault)));
+        }
+        let polled = self.poll_incoming(cx);
+        self.unsent = polled.is_ready() && self.unsent;
+        match ready!(polled) {
             None => {
                 self.finish();
                 Poll::Ready(None)
             }
             Some(Ok(frame)) => {
+                self.unsent = true;
                 if frame.is_trailers() || self.incoming.is_end_stream() {
                     self.finish();
                 }
@@ -172,7 +204,14 @@ impl HttpBody for Answer {
             }
             Some(Err(error)) => {
                 self.held = None;
-                Poll::Ready(Some(Err(Fault::from_body(&error, Side::Upstream))))
+                let fault = Fault::from_body(&error, Side::Upstream);
+                if std::mem::take(&mut self.unsent) {
+                    // An error makes hyper drop what it has not written yet: first let it write that.
+                    self.broken = Some(fault);
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Ready(Some(Err(fault)))
             }
         }
     }

@@ -79,6 +79,11 @@ impl Body {
         matches!(self.kind, Kind::Downstream(_))
     }
 
+    /// Whether all of it is at hand.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self.kind, Kind::Full(_))
+    }
+
     fn of(kind: Kind) -> Body {
         Body { kind, busy: None }
     }

@@ -24,6 +24,7 @@ use super::drain::DrainSignal;
 use super::limits::{HYPER_HEADERS, Limits};
 use super::own::Refusal;
 use super::quiet::Quiet;
+use super::rarely::rarely;
 use super::upgrade::Tunnels;
 use super::wire::{Turn, Wire};
 
@@ -120,7 +121,7 @@ where
     let mut drain = shared.drain.clone();
     tokio::select! {
         _ = connection.as_mut() => return,
-        _ = drain.stopping() => connection.as_mut().graceful_shutdown(),
+        _ = rarely(drain.stopping()) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }

@@ -1,35 +1,50 @@
 //! The pool of HTTP/1.1 connections to one backend: last in, first out, none kept longer than the backend keeps it.
+//!
+//! A connection has no task of its own: whoever holds it drives it, the call while it waits for the head of its answer, the
+//! answer's body while it is read. That spares two wake-ups and a channel's hop a call, and all that has arrived of an
+//! answer goes out in one write.
 
 use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::expect::Outgoing;
 use super::fault::Fault;
 use super::limits::HYPER_HEADERS;
+use super::rarely::rarely;
 use super::upstream::UpstreamSettings;
+use super::workers::{self, Workers};
 use crate::clock::{Clock, Tick};
 
 /// How long a connection whose answer is complete may take to become ready for the next request.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// One connection, held by at most one call.
+/// One connection, held by at most one call. Dropped, it is closed.
 pub(super) struct Connection {
-    pub(super) sender: SendRequest<Outgoing>,
-    /// Closes the socket when the connection is dropped; `None` once an upgraded protocol owns it.
-    task: Option<AbortHandle>,
+    sender: SendRequest<Outgoing>,
+    /// Moves the bytes; `None` once it has ended.
+    driver: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// Idle connections. A mutex held for a push or a pop, never across an await.
+/// Idle connections, on one shelf for each worker: a connection stays with the thread whose reactor watches its socket, and
+/// the mutex of a shelf, held for a push or a pop, is never waited for.
 #[derive(Debug)]
 pub(super) struct Pool {
-    idle: Mutex<Idle>,
+    shelves: [Mutex<Idle>; workers::MOST],
+    /// Over all shelves.
+    count: AtomicUsize,
     clock: Arc<dyn Clock>,
     idle_timeout: Duration,
     max_idle: usize,
@@ -55,8 +70,10 @@ pub(super) struct Lease {
 
 impl Pool {
     pub(super) fn new(settings: &UpstreamSettings, clock: Arc<dyn Clock>, cut: CancellationToken) -> Pool {
+        let shelves = std::array::from_fn(|_| Mutex::default());
         Pool {
-            idle: Mutex::default(),
+            shelves,
+            count: AtomicUsize::new(0),
             clock,
             idle_timeout: settings.idle_timeout,
             max_idle: settings.max_idle,
@@ -69,13 +86,15 @@ impl Pool {
     /// The connection that was used last, if one is ready.
     pub(super) fn take(self: &Arc<Self>) -> Option<Lease> {
         let now = self.clock.now().tick;
-        let mut idle = self.lock();
-        while let Some((since, connection)) = idle.connections.pop_back() {
+        let mut idle = self.lock(Workers::here());
+        while let Some((since, mut connection)) = idle.connections.pop_back() {
+            self.count.fetch_sub(1, Ordering::Relaxed);
             if now.since(since) >= self.idle_timeout {
+                self.count.fetch_sub(idle.connections.len(), Ordering::Relaxed);
                 idle.connections.clear();
                 return None;
             }
-            if connection.sender.is_ready() {
+            if connection.settle() {
                 return Some(Lease { connection: Some(connection), pool: Arc::clone(self), reused: true });
             }
         }
@@ -92,100 +111,142 @@ impl Pool {
         let (sender, driver) =
             builder.handshake(TokioIo::new(stream)).await.map_err(|e| Fault::from_call(&e, false))?;
         let cut = self.cut.clone();
-        let task = tokio::spawn(async move {
+        let driver = Box::pin(async move {
             tokio::select! {
                 // The call's own future or body carries the error; an idle connection that closes is no event.
                 _ = driver.with_upgrades() => {}
-                () = cut.cancelled() => {}
+                () = rarely(cut.cancelled()) => {}
             }
         });
-        let connection = Connection { sender, task: Some(task.abort_handle()) };
+        let connection = Connection { sender, driver: Some(driver) };
         Ok(Lease { connection: Some(connection), pool: Arc::clone(self), reused: false })
     }
 
     /// How many connections wait for a call.
     pub(super) fn idle_count(&self) -> usize {
-        self.lock().connections.len()
+        self.count.load(Ordering::Relaxed)
     }
 
     fn put(self: &Arc<Self>, connection: Connection) {
-        let mut idle = self.lock();
-        if idle.connections.len() >= self.max_idle {
-            idle.connections.pop_front();
+        let here = Workers::here();
+        let mut idle = self.lock(here);
+        if self.count.load(Ordering::Relaxed) >= self.max_idle && idle.connections.pop_front().is_some() {
+            self.count.fetch_sub(1, Ordering::Relaxed);
         }
         idle.connections.push_back((self.clock.now().tick, connection));
+        self.count.fetch_add(1, Ordering::Relaxed);
         if !std::mem::replace(&mut idle.reaping, true) {
-            tokio::spawn(reap(Arc::downgrade(self), self.idle_timeout));
+            tokio::spawn(reap(Arc::downgrade(self), here, self.idle_timeout));
         }
     }
 
-    /// Closes what is idle for too long; tells whether anything is left.
-    fn prune(&self) -> bool {
+    /// Closes what is idle for too long on a shelf; tells whether anything is left.
+    fn prune(&self, shelf: usize) -> bool {
         let now = self.clock.now().tick;
-        let mut idle = self.lock();
-        while idle
-            .connections
-            .front()
-            .is_some_and(|(since, c)| now.since(*since) >= self.idle_timeout || c.sender.is_closed())
-        {
-            idle.connections.pop_front();
-        }
+        let mut idle = self.lock(shelf);
+        let before = idle.connections.len();
+        let idle_timeout = self.idle_timeout;
+        idle.connections.retain_mut(|(since, connection)| now.since(*since) < idle_timeout && connection.settle());
+        self.count.fetch_sub(before - idle.connections.len(), Ordering::Relaxed);
         idle.reaping = !idle.connections.is_empty();
         idle.reaping
     }
 
-    fn lock(&self) -> MutexGuard<'_, Idle> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self, shelf: usize) -> MutexGuard<'_, Idle> {
+        let [first, rest @ ..] = &self.shelves;
+        let shelf = shelf.checked_sub(1).and_then(|at| rest.get(at)).unwrap_or(first);
+        shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Runs while a pool holds idle connections, so that none outlives its time for want of a next call.
-async fn reap(pool: Weak<Pool>, every: Duration) {
+/// Runs while a shelf holds idle connections, so that none outlives its time for want of a next call.
+async fn reap(pool: Weak<Pool>, shelf: usize, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
         match pool.upgrade() {
-            Some(pool) if pool.prune() => {}
+            Some(pool) if pool.prune(shelf) => {}
             _ => return,
         }
     }
 }
 
+impl Connection {
+    /// Moves what can be moved; whoever polls is woken when more can be.
+    fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(driver) = &mut self.driver
+            && driver.as_mut().poll(cx).is_ready()
+        {
+            self.driver = None;
+        }
+    }
+
+    /// Whether it is ready for the next call. Nobody is woken for a connection that waits for one: that the backend has
+    /// closed it is seen here.
+    fn settle(&mut self) -> bool {
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        self.sender.is_ready()
+    }
+
+    /// Drives until it is ready for the next call, or closed.
+    async fn settled(&mut self) -> bool {
+        poll_fn(|cx| {
+            self.drive(cx);
+            if self.driver.is_none() { Poll::Ready(Ok(())) } else { self.sender.poll_ready(cx) }
+        })
+        .await
+        .is_ok_and(|()| self.sender.is_ready())
+    }
+}
+
 impl Lease {
-    pub(super) fn sender(&mut self) -> Option<&mut SendRequest<Outgoing>> {
-        self.connection.as_mut().map(|c| &mut c.sender)
+    /// Sends `request` and waits for the head of its answer.
+    ///
+    /// # Errors
+    /// The error, and the request if nothing of it was sent.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Outgoing>,
+    ) -> Option<Result<Response<Incoming>, TrySendError<Request<Outgoing>>>> {
+        let connection = self.connection.as_mut()?;
+        let mut answer = std::pin::pin!(connection.sender.try_send_request(request));
+        let driver = &mut connection.driver;
+        let answered = poll_fn(|cx| {
+            if let Some(moving) = driver
+                && moving.as_mut().poll(cx).is_ready()
+            {
+                *driver = None;
+            }
+            answer.as_mut().poll(cx)
+        });
+        Some(answered.await)
+    }
+
+    /// Moves what can be moved.
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = &mut self.connection {
+            connection.drive(cx);
+        }
     }
 
     /// The answer is complete and the request is sent: the connection goes back.
     pub(super) fn finish(mut self) {
         let Some(mut connection) = self.connection.take() else { return };
-        if connection.sender.is_ready() {
+        if connection.settle() {
             self.pool.put(connection);
-            return;
+        } else if connection.driver.is_some() && !connection.sender.is_closed() {
+            let pool = Arc::clone(&self.pool);
+            tokio::spawn(async move {
+                if let Ok(true) = tokio::time::timeout(SETTLE, connection.settled()).await {
+                    pool.put(connection);
+                }
+            });
         }
-        if connection.sender.is_closed() {
-            return;
-        }
-        // The connection's task has handed us the last frame but not yet turned round.
-        let pool = Arc::clone(&self.pool);
-        tokio::spawn(async move {
-            if let Ok(Ok(())) = tokio::time::timeout(SETTLE, connection.sender.ready()).await {
-                pool.put(connection);
-            }
-        });
     }
 
     /// The connection now belongs to an upgraded protocol.
     pub(super) fn hand_over(mut self) {
-        if let Some(connection) = &mut self.connection {
-            connection.task = None;
-        }
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
+        if let Some(driver) = self.connection.take().and_then(|connection| connection.driver) {
+            tokio::spawn(driver);
         }
     }
 }

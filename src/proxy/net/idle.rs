@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,13 +19,16 @@ pub(super) struct Idle {
     inner: Body,
     side: Side,
     limit: Duration,
-    /// Armed while somebody waits.
+    /// Armed when somebody first waits and then left alone while bytes come: arming it anew for each would cost more than
+    /// passing them on. So the limit is kept between once and twice.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Something has come since it was armed.
+    moved: bool,
 }
 
 impl Idle {
     pub(super) fn new(inner: Body, side: Side, limit: Duration) -> Idle {
-        Idle { inner, side, limit, timer: None }
+        Idle { inner, side, limit, timer: None, moved: false }
     }
 }
 
@@ -36,11 +39,21 @@ impl HttpBody for Idle {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
         let this = self.get_mut();
         if let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(cx) {
-            this.timer = None;
+            this.moved = true;
             return Poll::Ready(frame);
         }
-        let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(this.limit)));
-        timer.as_mut().poll(cx).map(|()| {
+        let timer = this.timer.get_or_insert_with(|| {
+            this.moved = false;
+            Box::pin(tokio::time::sleep(this.limit))
+        });
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if !std::mem::take(&mut this.moved) {
+                break;
+            }
+            timer.set(tokio::time::sleep(this.limit));
+        }
+        Poll::Ready({
             let limit = this.limit;
             Some(Err(match this.side {
                 Side::Upstream | Side::Proxy(_) => Fault::upstream(

@@ -17,6 +17,7 @@ use super::drain::DrainSignal;
 use super::limits::Limits;
 use super::own::Refusal;
 use super::upgrade::Tunnels;
+use super::workers::Workers;
 
 /// How many connections past the limit are told so at the same time; the rest are closed without a word.
 const REFUSALS: usize = 64;
@@ -72,10 +73,20 @@ where
     S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    serve_on(Workers::current(), listeners, service, limits, drain).await;
+}
+
+/// [`serve`], with the connections carried by `workers` and only accepted here.
+pub async fn serve_on<S, F>(workers: Workers, listeners: Vec<Bound>, service: S, limits: Limits, drain: DrainSignal)
+where
+    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
     let tunnels = Arc::new(Tunnels::until(drain.over_token()));
     let places = Places {
         open: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
+        workers,
     };
     let shared =
         Arc::new(Shared { service, limits: Arc::new(limits), drain: drain.clone(), tunnels: Arc::clone(&tunnels) });
@@ -105,6 +116,7 @@ where
 struct Places {
     open: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
+    workers: Workers,
 }
 
 async fn accept_all<S, F>(bound: Bound, index: usize, shared: &Arc<Shared<S>>, places: &Places)
@@ -129,11 +141,15 @@ where
             turn: None,
         };
         if let Ok(place) = Arc::clone(&places.open).try_acquire_owned() {
+            let Some((seat, stream)) = places.workers.seat().zip(stream.into_std().ok()) else { continue };
             let shared = Arc::clone(shared);
-            let tunnels = Arc::clone(&shared.tunnels);
-            tunnels.spawn(async move {
+            let (tunnels, worker) = (Arc::clone(&shared.tunnels), seat.handle.clone());
+            tunnels.spawn_on(&worker, async move {
                 let _place = place;
-                run(stream, info, shared).await;
+                // From here on the socket belongs to the worker's own reactor.
+                if let Ok(stream) = TcpStream::from_std(stream) {
+                    seat.during(run(stream, info, shared)).await;
+                }
             });
         } else if let Ok(place) = Arc::clone(&places.refusals).try_acquire_owned() {
             shared.tunnels.spawn(refuse(stream, place, Arc::clone(&shared.limits)));

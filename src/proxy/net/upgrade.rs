@@ -10,8 +10,11 @@ use std::{future::Future, io};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use super::rarely::rarely;
 
 /// Everything that must end before the process may.
 #[derive(Debug)]
@@ -47,13 +50,19 @@ impl Tunnels {
 
     /// Runs `task` until it is done or everything is cut off.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_on(&Handle::current(), task);
+    }
+
+    /// The same on the runtime of a worker.
+    pub(super) fn spawn_on(&self, worker: &Handle, task: impl Future<Output = ()> + Send + 'static) {
         let kill = self.kill.clone();
-        self.tracker.spawn(async move {
+        let task = async move {
             tokio::select! {
                 () = task => {}
-                () = kill.cancelled() => {}
+                () = rarely(kill.cancelled()) => {}
             }
-        });
+        };
+        self.tracker.spawn_on(task, worker);
     }
 }
 

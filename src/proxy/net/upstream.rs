@@ -170,10 +170,10 @@ impl Upstream {
                 Some(lease) => lease,
                 None => self.inner.h1.open(self.dial().await?).await?,
             };
-            let Some(sender) = lease.sender() else {
+            let Some(sent) = lease.send(request).await else {
                 return Err(Fault::upstream(TransportFault::Reset, false, "the connection was taken away"));
             };
-            match sender.try_send_request(request).await {
+            match sent {
                 Ok(response) => {
                     self.check_head(&response)?;
                     return Ok(answer(response, Lease::One(lease), call));
