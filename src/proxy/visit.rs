@@ -18,6 +18,7 @@ use crate::clock::Now;
 use crate::health::Caller;
 use crate::mcp::Format;
 use crate::rules::TransportFault;
+use crate::telemetry::trace::Origin;
 
 /// A request and its circumstances.
 #[derive(Clone, Debug)]
@@ -50,6 +51,11 @@ impl Visit {
             profile: self.profile.as_deref(),
             now,
         }
+    }
+
+    /// What the span of a call will say of its request; `None` if nobody wants to know.
+    pub(super) fn origin(&self, headers: &HeaderMap, message: Option<(&[u8], &str)>) -> Option<Arc<Origin>> {
+        self.shared.telemetry.traces().then(|| Arc::new(Origin::of(headers, message)))
     }
 
     /// Where answers to this request are matched.

@@ -4,6 +4,7 @@
 //! - `tool`: the handles of one tool, resolved once, so that the path of a call looks up no label.
 //! - `metrics`: every family, its name and help. `labels` and `words`: which labels exist, and what bounds them.
 //! - `sample`: state that is read when somebody scrapes (tools, cooldowns, store) rather than kept twice.
+//! - `trace`: one span a call, for whoever takes them; `otlp` (feature `otel`) sends them, and the metrics, to a collector.
 //! - `bus`: what happens, as a stream that can be followed; `facts` says what it tells of our belief.
 //! - `exposition`: text, OpenMetrics or protobuf, as the scraper asks. `process`: CPU, memory, descriptors.
 //! - `logs`: JSON or text, filtered, with names from outside made harmless.
@@ -18,15 +19,20 @@ mod facts;
 mod labels;
 pub mod logs;
 mod metrics;
+#[cfg(feature = "otel")]
+pub mod otlp;
 mod process;
 mod sample;
 mod tool;
+pub mod trace;
 mod words;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+#[cfg(feature = "otel")]
+use prometheus::encoding::prometheus_protobuf::{self, prometheus_data_model::MetricFamily};
 use prometheus::registry::Registry;
 use serde_json::Value;
 
@@ -40,6 +46,7 @@ pub use words::{ListResult, Outcome, ProbeResult, Reason, RequestKind, TrialResu
 use bus::{Bus, Kind};
 use metrics::Metrics;
 use sample::SampleCollector;
+use trace::{CallSpan, Spans};
 
 use crate::clock::Wall;
 use crate::health::Effect;
@@ -61,6 +68,7 @@ pub struct Telemetry {
     registry: Registry,
     sample: Arc<SampleCollector>,
     bus: Bus,
+    spans: OnceLock<Box<dyn Spans>>,
     tools: Mutex<Tools>,
     /// Those of `tools` whose label is their very name, to be found by a call without a lock.
     labelled: Labelled,
@@ -101,6 +109,7 @@ impl Telemetry {
             registry,
             sample,
             bus: Bus::default(),
+            spans: OnceLock::new(),
             tools: Mutex::default(),
             labelled: Labelled::default(),
             tools_max: settings.tools_max,
@@ -110,6 +119,23 @@ impl Telemetry {
     /// Tells the operator that something happened: the log line and the metric.
     pub fn emit(&self, event: impl Event) {
         event.emit(&self.metrics);
+    }
+
+    /// Whom to tell of every call that is over. The first one counts.
+    pub fn trace_to(&self, spans: Box<dyn Spans>) {
+        let _ = self.spans.set(spans);
+    }
+
+    /// Whether somebody is told of every call that is over.
+    pub fn traces(&self) -> bool {
+        self.spans.get().is_some()
+    }
+
+    /// A call is over.
+    pub fn span(&self, span: &CallSpan<'_>) {
+        if let Some(spans) = self.spans.get() {
+            spans.call(span);
+        }
     }
 
     /// Tells those who follow that something happened: `facts` is a JSON object, what belongs to the kind.
@@ -204,6 +230,13 @@ impl Telemetry {
         // Two scrapes at once must not see each other's half.
         let _turn = self.sample.set(sample, self.tools_max);
         exposition::render(&self.registry, accept)
+    }
+
+    /// The same, as values.
+    #[cfg(feature = "otel")]
+    fn families(&self, sample: Sample) -> Result<Vec<MetricFamily>, fmt::Error> {
+        let _turn = self.sample.set(sample, self.tools_max);
+        prometheus_protobuf::encode(&self.registry)
     }
 }
 
