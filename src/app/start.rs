@@ -10,8 +10,8 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::task::JoinHandle;
 
-use super::otlp::Export;
 use super::diagnosis::diagnose;
+use super::otlp::Export;
 use super::reload::{self, Reloader};
 use super::watch;
 use crate::admin::principal::{TokenError, Tokens};

@@ -34,7 +34,8 @@ fn read(f: &Fields<'_>, directory: &Path) -> Option<Otlp> {
     let endpoint = f.need("endpoint", "The base address; `/v1/traces` and `/v1/metrics` are added to it.", url);
     let headers = f.opt("headers", "Headers of every export, by name.", |at| credentials(at, directory));
     let sample_percent = f.count("sample_percent", SAMPLE, 100, 0..=100);
-    let metrics_interval = f.duration_or_off("metrics_interval", "How often metrics are sent.", Some(MINUTE), SECOND..=HOUR);
+    let metrics_interval =
+        f.duration_or_off("metrics_interval", "How often metrics are sent.", Some(MINUTE), SECOND..=HOUR);
     if !cfg!(feature = "otel") {
         return f.at().fail("`otlp` needs a build with the feature `otel`, and this one goes without");
     }

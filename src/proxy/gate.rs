@@ -50,7 +50,12 @@ impl Wanted {
                 visit.backend.metrics.other()
             }
         });
-        Wanted { at: visit.backend.tool(tool), settings: visit.shared.config.tools.settings(backend, tool), metrics, origin: None }
+        Wanted {
+            at: visit.backend.tool(tool),
+            settings: visit.shared.config.tools.settings(backend, tool),
+            metrics,
+            origin: None,
+        }
     }
 
     /// A place for the call and, if the tool is RETESTING, the right to be its trial.

@@ -180,7 +180,8 @@ impl Ticket {
     }
 
     fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>, exchange: Option<&Exchange>) {
-        let duration = self.shared.clock.now().tick.since(call.started.tick);
+        let now = self.shared.clock.now();
+        let duration = now.tick.since(call.started.tick);
         // A success proves that a tool exists which no list named: from then on it may have a name in the metrics.
         let unnamed = outcome == Outcome::Success && **self.metrics.tool_label() != *call.at.tool;
         let proven = unnamed.then(|| self.shared.telemetry.proven_tool(&call.at.backend, &call.at.tool));
@@ -191,6 +192,7 @@ impl Ticket {
             finding,
             duration,
             upstream: Some(duration),
+            trace: self.origin.as_ref().and_then(|origin| origin.parent.as_ref()).map(|parent| (parent, now.wall)),
         });
         if let Some(origin) = &self.origin {
             let error = exchange.and_then(error_type);

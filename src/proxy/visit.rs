@@ -53,9 +53,10 @@ impl Visit {
         }
     }
 
-    /// What the span of a call will say of its request; `None` if nobody wants to know.
+    /// What span and exemplar of a call will say of its request; `None` if it names no trace and nobody is told of spans.
     pub(super) fn origin(&self, headers: &HeaderMap, message: Option<(&[u8], &str)>) -> Option<Arc<Origin>> {
-        self.shared.telemetry.traces().then(|| Arc::new(Origin::of(headers, message)))
+        let origin = || Arc::new(Origin::of(headers, message));
+        (self.shared.telemetry.traces() || Origin::is_named(headers, message)).then(origin)
     }
 
     /// Where answers to this request are matched.

@@ -6,7 +6,7 @@
 //! - `sample`: state that is read when somebody scrapes (tools, cooldowns, store) rather than kept twice.
 //! - `trace`: one span a call, for whoever takes them; `otlp` (feature `otel`) sends them, and the metrics, to a collector.
 //! - `bus`: what happens, as a stream that can be followed; `facts` says what it tells of our belief.
-//! - `exposition`: text, OpenMetrics or protobuf, as the scraper asks. `process`: CPU, memory, descriptors.
+//! - `exposition`: text, OpenMetrics or protobuf, as the scraper asks. `exemplars`: the traces of single calls, in protobuf. `process`: CPU, memory, descriptors.
 //! - `logs`: JSON or text, filtered, with names from outside made harmless.
 //!
 //! Labels are bounded: backends come from the configuration, tools and signatures are capped with `other`, everything else
@@ -14,6 +14,7 @@
 
 pub mod bus;
 pub mod events;
+mod exemplars;
 mod exposition;
 mod facts;
 mod labels;
@@ -32,7 +33,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[cfg(feature = "otel")]
-use prometheus::encoding::prometheus_protobuf::{self, prometheus_data_model::MetricFamily};
+use prometheus::encoding::prometheus_protobuf;
+use prometheus::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
 use prometheus::registry::Registry;
 use serde_json::Value;
 
@@ -229,7 +231,21 @@ impl Telemetry {
     pub fn render(&self, accept: Option<&str>, sample: Sample) -> Result<Rendered, fmt::Error> {
         // Two scrapes at once must not see each other's half.
         let _turn = self.sample.set(sample, self.tools_max);
-        exposition::render(&self.registry, accept)
+        exposition::render(&self.registry, accept, |families| self.fill_exemplars(families))
+    }
+
+    /// Durations by the tools that they belong to.
+    fn fill_exemplars(&self, families: &mut [MetricFamily]) {
+        let durations = families.iter_mut().filter(|family| family.name == metrics::CALL_DURATION);
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        for metric in durations.flat_map(|family| &mut family.metric) {
+            let label =
+                |name: &str| metric.label.iter().find(|label| label.name == name).map(|label| label.value.as_str());
+            let key = (label("backend").unwrap_or_default().into(), label("tool").unwrap_or_default().into());
+            if let Some((tool, histogram)) = tools.tools.get(&key).zip(metric.histogram.as_mut()) {
+                tool.fill_exemplars(histogram);
+            }
+        }
     }
 
     /// The same, as values.

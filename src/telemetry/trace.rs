@@ -54,7 +54,9 @@ impl TraceContext {
 
     /// That of a JSON-RPC message, in `params._meta` (MCP, SEP-414). A message without one is not parsed.
     pub fn of_message(message: &[u8]) -> Option<TraceContext> {
-        memchr::memmem::find(message, b"\"traceparent\"")?;
+        if !may_name(message) {
+            return None;
+        }
         let meta = serde_json::from_slice::<Message>(message).ok()?.params?.meta?;
         TraceContext::parse(&meta.traceparent?, meta.tracestate.as_deref())
     }
@@ -99,7 +101,17 @@ pub struct Origin {
     pub version: Option<Box<str>>,
 }
 
+/// Whether a message may name a trace.
+fn may_name(message: &[u8]) -> bool {
+    memchr::memmem::find(message, b"\"traceparent\"").is_some()
+}
+
 impl Origin {
+    /// Whether there may be a trace that such a request belongs to.
+    pub fn is_named(headers: &HeaderMap, message: Option<(&[u8], &str)>) -> bool {
+        headers.contains_key("traceparent") || message.is_some_and(|(bytes, _)| may_name(bytes))
+    }
+
     /// That of a request with these headers and, for MCP, this message and id.
     pub fn of(headers: &HeaderMap, message: Option<(&[u8], &str)>) -> Origin {
         let carrier = TraceContext::of_headers(headers);
@@ -199,7 +211,8 @@ mod tests {
     fn the_message_names_the_parent_and_the_request_that_carried_it_is_linked() {
         let mut headers = HeaderMap::new();
         headers.insert("traceparent", PARENT.replace("00f067aa0ba902b7", "1111111111111111").parse().unwrap());
-        let message = format!(r#"{{"method":"tools/call","params":{{"name":"a","_meta":{{"traceparent":"{PARENT}"}}}}}}"#);
+        let message =
+            format!(r#"{{"method":"tools/call","params":{{"name":"a","_meta":{{"traceparent":"{PARENT}"}}}}}}"#);
         let origin = Origin::of(&headers, Some((message.as_bytes(), "7")));
         assert_eq!(origin.parent.unwrap().span_id, 0x00f0_67aa_0ba9_02b7);
         assert_eq!(origin.carrier.unwrap().span_id, 0x1111_1111_1111_1111);

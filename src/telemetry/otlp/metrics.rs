@@ -8,8 +8,8 @@ use opentelemetry_http::HttpClient;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value};
 use opentelemetry_proto::tonic::metrics::v1::{
-    AggregationTemporality, Gauge, Histogram, HistogramDataPoint, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics,
-    Sum, metric, number_data_point,
+    AggregationTemporality, Gauge, Histogram, HistogramDataPoint, Metric, NumberDataPoint, ResourceMetrics,
+    ScopeMetrics, Sum, metric, number_data_point,
 };
 use opentelemetry_proto::tonic::resource::v1;
 use opentelemetry_sdk::Resource;
@@ -63,11 +63,7 @@ async fn post(client: &Client, target: &str, body: Vec<u8>) -> Result<(), String
 }
 
 /// One export; `span` is the start of counting and now, in nanoseconds since the Unix epoch.
-fn request(
-    resource: v1::Resource,
-    families: Vec<prom::MetricFamily>,
-    span: (u64, u64),
-) -> ExportMetricsServiceRequest {
+fn request(resource: v1::Resource, families: Vec<prom::MetricFamily>, span: (u64, u64)) -> ExportMetricsServiceRequest {
     let metrics = families.into_iter().filter_map(|family| metric(family, span)).collect();
     let scope = InstrumentationScope { name: "toolvane".into(), ..InstrumentationScope::default() };
     let scope = ScopeMetrics { scope: Some(scope), metrics, ..ScopeMetrics::default() };
@@ -121,10 +117,7 @@ fn points(
 }
 
 /// Prometheus counts what is at most a bound, OTLP what lies between two.
-fn histogram(
-    metric: &prom::Metric,
-    (start_time_unix_nano, time_unix_nano): (u64, u64),
-) -> Option<HistogramDataPoint> {
+fn histogram(metric: &prom::Metric, (start_time_unix_nano, time_unix_nano): (u64, u64)) -> Option<HistogramDataPoint> {
     let seen = metric.histogram.as_ref()?;
     let buckets: Vec<_> = seen.bucket.iter().filter(|bucket| bucket.upper_bound.is_finite()).collect();
     let mut below = 0;
