@@ -7,10 +7,10 @@ use std::sync::Arc;
 use aho_corasick::automaton::Automaton;
 use aho_corasick::nfa::contiguous;
 use aho_corasick::{Anchored, MatchKind, StartKind, dfa};
-use regex::bytes::Regex;
 
 use super::bits::Bits;
 use super::facts::{Facts, View};
+use super::pattern::Pattern;
 use super::prefilter::required;
 
 /// Up to how many needles the automaton is built for speed; beyond that, for memory.
@@ -29,7 +29,7 @@ pub(crate) struct Search {
 /// A regex and the needles of which one must have been seen; `None` if it has to be tried on every text.
 #[derive(Clone, Debug)]
 struct Guarded {
-    regex: Regex,
+    regex: Pattern,
     needles: Option<Vec<usize>>,
 }
 
@@ -51,7 +51,7 @@ impl Search {
     }
 
     /// The number of a regex.
-    pub(crate) fn regex(&mut self, regex: &Regex) -> usize {
+    pub(crate) fn regex(&mut self, regex: &Pattern) -> usize {
         if let Some(number) = self.known.get(regex.as_str()) {
             return *number;
         }
