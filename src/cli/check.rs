@@ -273,7 +273,10 @@ mod tests {
             format!("{GOOD}rules: {{layers: [own.yaml], dir: d}}\ntenants: {{t: {{rules: {{layers: [own.yaml]}}}}}}\n");
         let files = [
             ("toolvane.yaml", config.as_str()),
-            ("own.yaml", "patterns: [{id: a, match: {httpStatus: 618}, classification: UNCLEAR}, {id: b, match: {httpStatus: 619}, classification: UNCLEAR}]"),
+            (
+                "own.yaml",
+                "patterns: [{id: a, match: {httpStatus: 618}, classification: UNCLEAR}, {id: b, match: {httpStatus: 619}, classification: UNCLEAR}]",
+            ),
             ("d/acme/error-patterns.yaml", "patterns: [{id: a, match: {httpStatus: 618}, classification: UNCLEAR}]"),
             ("d/acme/web/error-patterns.yaml", "patterns: []"),
             ("d/acme/web/notes.yaml", "bad"),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::app;
 use crate::config::Config;
-use crate::rules::lint::{Lint, lint};
 use crate::rules::file;
+use crate::rules::lint::{Lint, lint};
 use crate::yaml::{Report, Source};
 
 /// The longest cooldown where no configuration says another.

@@ -122,20 +122,19 @@ fn clauses() -> impl Strategy<Value = String> {
 
 fn exchange() -> impl Strategy<Value = Exchange> {
     let status = prop::option::of(prop::sample::select(vec![200u16, 400, 403, 415, 429, 503]));
-    let text =
-        prop::sample::select(vec![
-            "",
-            "abc",
-            "xabcdx",
-            "zz",
-            "{\"code\":\"abc\"}",
-            "{\"code\":null}",
-            "ABCD zzz",
-            "{\"error\":\"abc\"}",
-            "the token has expired",
-            "HTTP 503 from a.test",
-            "MCP error -32602: status 429",
-        ]);
+    let text = prop::sample::select(vec![
+        "",
+        "abc",
+        "xabcdx",
+        "zz",
+        "{\"code\":\"abc\"}",
+        "{\"code\":null}",
+        "ABCD zzz",
+        "{\"error\":\"abc\"}",
+        "the token has expired",
+        "HTTP 503 from a.test",
+        "MCP error -32602: status 429",
+    ]);
     let answer = prop::sample::select(vec![
         Answer::None,
         Answer::Error { code: 2, message: "abc".to_owned(), data: None },

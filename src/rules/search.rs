@@ -103,8 +103,8 @@ impl Needles {
     }
 }
 
-/// Reads a text once, byte by byte, and notes every needle that ends at each. The searches of the library stop and start again
-/// at each match, which costs three times as much.
+/// Reads a text once, byte by byte, and notes every needle that ends at each. The library's own searches hand out one match
+/// and are asked for the next; here nothing is handed out.
 fn walk(automaton: &impl Automaton, text: &[u8], seen: &mut Bits) {
     let Ok(mut state) = automaton.start_state(Anchored::No) else { return };
     for byte in text {

@@ -100,7 +100,9 @@ impl Program {
         let (sender, log) = channel();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let more = sender.clone();
-        std::thread::spawn(move || words.lines().map_while(Result::ok).try_for_each(|line| more.send(Value::from(line))));
+        std::thread::spawn(move || {
+            words.lines().map_while(Result::ok).try_for_each(|line| more.send(Value::from(line)))
+        });
         std::thread::spawn(move || {
             lines.map_while(Result::ok).try_for_each(|line| sender.send(serde_json::from_str(&line).unwrap()))
         });

@@ -59,16 +59,19 @@ impl Secured {
     /// `clients` vouches for the certificates that callers must show.
     async fn start(own: &Certified, clients: Option<&Authority>) -> Secured {
         let provider = Arc::new(default_provider());
-        let config = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
+        let config =
+            ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
         let config = match clients {
             None => config.with_no_client_auth(),
             Some(authority) => {
-                let verifier = WebPkiClientVerifier::builder_with_provider(authority.roots(), provider).build().unwrap();
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(authority.roots(), provider).build().unwrap();
                 config.with_client_cert_verifier(verifier)
             }
         };
         let key = PrivateKeyDer::try_from(own.key.serialize_der()).unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config.with_single_cert(vec![own.certificate.clone()], key).unwrap()));
+        let acceptor =
+            TlsAcceptor::from(Arc::new(config.with_single_cert(vec![own.certificate.clone()], key).unwrap()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let secured = Secured { address: listener.local_addr().unwrap(), asked: Arc::default() };
         let asked = Arc::clone(&secured.asked);
@@ -186,7 +189,10 @@ async fn a_certificate_file_that_is_gone_or_none_is_told_and_hides_nothing() {
     let service = Service::start().await;
     for (file, said) in [
         (folder.0.path().join("gone.pem"), "`tls.ca_file` cannot be read"),
-        (folder.holds("no.pem", "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n"), "`tls.ca_file` is no PEM"),
+        (
+            folder.holds("no.pem", "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n"),
+            "`tls.ca_file` is no PEM",
+        ),
     ] {
         let front = asking(&service.url(), &trusting(&file)).await;
         front.has_found("error", 1).await;

@@ -43,7 +43,8 @@ fn misplaced(rule: &Rule, before: &Before, below: &[Rule], own: &[Arc<str>]) -> 
     let id = &before.id;
     let problem = |message: String| Problem::new(&rule.origin.source, before.place, message);
     if own.contains(id) {
-        let message = format!("the rule `{id}` stands further down in this file, so `{}` cannot be put before it", rule.id);
+        let message =
+            format!("the rule `{id}` stands further down in this file, so `{}` cannot be put before it", rule.id);
         return problem(message).help(format!(
             "the order within a file is kept: leave out `before` here, and put `before` to `{id}` if both must come earlier"
         ));
@@ -51,6 +52,7 @@ fn misplaced(rule: &Rule, before: &Before, below: &[Rule], own: &[Arc<str>]) -> 
     let unknown = problem(format!("there is no rule `{id}` below this layer that `{}` could come before", rule.id));
     match nearest(id, below.iter().map(|rule| &*rule.id)) {
         Some(close) => unknown.label(format!("did you mean `{close}`?")),
-        None => unknown.help("`before` takes the id of a bundled rule, of a layer below, or of a rule further up in this file"),
+        None => unknown
+            .help("`before` takes the id of a bundled rule, of a layer below, or of a rule further up in this file"),
     }
 }

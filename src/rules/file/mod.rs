@@ -99,7 +99,8 @@ fn patterns(at: At<'_>) -> Option<Vec<Rule>> {
 fn rule(at: At<'_>, taken: &Taken) -> Option<Rule> {
     at.map(|fields| {
         let id = fields.need("id", "unique name of the rule, for messages and layers", |at| taken.take(at));
-        let before = fields.opt("before", "id of the rule before which a layer puts this one", |at| before(at, id.as_ref()));
+        let before =
+            fields.opt("before", "id of the rule before which a layer puts this one", |at| before(at, id.as_ref()));
         let when = fields.need(
             "match",
             "what must hold: fields are ANDed, lists are ORed, `{}` matches everything",
