@@ -136,7 +136,7 @@ fn a_rule_before_one_that_is_not_there_is_refused_by_every_command_that_reads_ru
     ] {
         let said = desk.run(arguments);
         assert_eq!(said.code, 78, "{arguments:?}: {said:?}");
-        assert!(said.words.contains("own.yaml:2:24") && said.words.contains("did you mean `http-403`?"), "{said:?}");
+        assert!(said.words.contains("own.yaml:2:23") && said.words.contains("did you mean `http-403`?"), "{said:?}");
     }
 }
 

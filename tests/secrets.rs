@@ -131,7 +131,7 @@ fn nothing_that_a_process_writes_holds_one_of_its_secrets_or_one_of_a_callers() 
         ("the log", "toolvane serves", &written),
         ("the audit log", "\"who\":\"ops\"", &written),
         ("the record of outcomes", "\"status\":503", &files),
-        ("the configuration", "\"notify\"", &all),
+        ("the configuration", "outcomes.jsonl", &all),
     ] {
         assert!(found.contains(part), "{kind} was looked at");
     }

@@ -191,7 +191,7 @@ async fn a_certificate_file_that_is_gone_or_none_is_told_and_hides_nothing() {
         (folder.0.path().join("gone.pem"), "`tls.ca_file` cannot be read"),
         (
             folder.holds("no.pem", "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n"),
-            "`tls.ca_file` is no PEM",
+            "`tls.ca_file` holds no certificate that can be used",
         ),
     ] {
         let front = asking(&service.url(), &trusting(&file)).await;

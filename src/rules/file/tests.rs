@@ -219,7 +219,7 @@ fn a_rule_of_a_layer_goes_before_the_rule_that_it_names() {
 fn a_rule_that_cannot_come_before_another_is_told_why() {
     let unknown = said(&[layer(&[put("a", "http-430")])]);
     assert!(unknown.contains("there is no rule `http-430` below this layer that `a` could come before"), "{unknown}");
-    assert!(unknown.contains("did you mean `http-40") && unknown.contains("rules.yaml:2:20"), "{unknown}");
+    assert!(unknown.contains("did you mean `http-40") && unknown.contains("rules.yaml:2:21"), "{unknown}");
     let waiting = said(&[layer(&[put("a", "b"), put("b", "a")])]);
     assert!(waiting.contains("the rule `b` stands further down in this file"), "{waiting}");
     assert!(waiting.contains("no rule `a`") && waiting.contains("`b` could come before"), "{waiting}");
