@@ -417,7 +417,7 @@ fn no_bundled_rule_names_a_service_or_repeats_a_sentence() {
 fn the_schema_knows_every_key() {
     let drawn = schema();
     let rule = &drawn["properties"]["patterns"]["items"]["properties"];
-    for key in ["id", "match", "signature", "classification", "cooldown", "hintMax", "answer", "tests"] {
+    for key in ["id", "before", "match", "signature", "classification", "cooldown", "hintMax", "answer", "tests"] {
         assert!(rule.get(key).is_some(), "{key}");
     }
     assert!(rule["match"]["properties"]["not"]["properties"].get("bodyRegex").is_some());
