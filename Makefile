@@ -78,9 +78,13 @@ verify: test ## What is long: 200 kills, 1 GiB streams, 10,000 cases an invarian
 	python3 tests/e2e/run.py --toolvane=../../target/release/toolvane --long $(PYTEST)
 	$(MAKE) fuzz FUZZ_SECONDS=30
 
-fuzz: ## Fuzz each target for FUZZ_SECONDS, one after the other; needs a nightly toolchain and `cargo install cargo-fuzz`
+fuzz: ## Fuzz each target for FUZZ_SECONDS, one after the other; installs cargo-fuzz and, through rustup, a nightly toolchain
+	@rustup toolchain list | grep -q ^nightly || { echo "installing a nightly toolchain"; rustup toolchain install nightly --profile minimal; }
+	@command -v cargo-fuzz >/dev/null || { echo "installing cargo-fuzz"; cargo install --quiet --locked cargo-fuzz; }
+	cargo +nightly fuzz build
 	@for target in $(FUZZ_TARGETS); do \
 		echo "fuzz: $$target for $(FUZZ_SECONDS) s"; \
+		mkdir -p fuzz/corpus/$$target; \
 		nice cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1; \
 	done
