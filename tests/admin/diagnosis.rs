@@ -310,7 +310,7 @@ async fn every_malformed_answer_becomes_degraded_for_a_quarter_of_an_hour_with_a
     let more = format!("diagnosis: {{engine: webhook, webhook: {{url: \"http://{}/jobs\"}}}}\n", engine.address);
     let process = Process::start(home.path(), backend.address, "", &more).await;
     let mut follower = Follower::of(&process, "/v1/events?kind=diagnosis&after=0", &[]).await;
-    for number in 0..answers.len() {
+    for (number, answer) in answers.iter().enumerate() {
         // The bucket gives one a minute, once it is empty.
         process.clock.advance(Duration::from_secs(60));
         let tool = format!("odd-{number}");
@@ -318,7 +318,7 @@ async fn every_malformed_answer_becomes_degraded_for_a_quarter_of_an_hour_with_a
         let found = done(&mut follower).await;
         assert_eq!((&found["found"], &found["toolName"]), (&json!("malformed"), &json!(tool)));
         let view = process.get(&format!("/v1/lookup?tool={tool}&backend=demo")).await;
-        let shown = String::from_utf8_lossy(&answers[number]).chars().take(60).collect::<String>();
+        let shown = String::from_utf8_lossy(answer).chars().take(60).collect::<String>();
         assert_eq!((&view["status"], &view["scope"]), (&json!("DEGRADED"), &json!("PROJECT")), "{shown}");
         assert!(view["note"].as_str().unwrap().contains("could not be read"), "{view}");
         let in_a_quarter = format!("2026-03-02T14:{}:00.000Z", 18 + number);

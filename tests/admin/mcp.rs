@@ -43,9 +43,11 @@ async fn done(process: &Process, token: &str, tool: &str, arguments: Value) -> V
 }
 
 fn search(more: Value) -> Value {
-    let mut all = json!({"tool": "search", "scope": "PROJECT", "scopeId": "default"});
-    all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    all
+    let Value::Object(mut all) = more else { panic!("{more}") };
+    all.extend(
+        [("tool", "search"), ("scope", "PROJECT"), ("scopeId", "default")].map(|(k, v)| (k.to_owned(), json!(v))),
+    );
+    Value::Object(all)
 }
 
 #[tokio::test]
