@@ -2,7 +2,8 @@
 //! change what it believes.
 //!
 //! - `routes`: every path and the role that it takes. `guard`: who may come in. `audit`: who wrote what.
-//! - `health`, `metrics`, `probes`, `openapi`: what is read. `events`: what happens, as a stream.
+//! - `health`, `explain`, `metrics`, `probes`, `openapi`: what is read. `events`: what happens, as a stream.
+//! - `mcp`: the same as tools of an MCP server.
 //! - `write`: what is written, with the forms of `body` to the document of `target`. `steer`: the process itself.
 //!
 //! Answers are JSON; errors are problem documents (RFC 9457).
@@ -11,10 +12,12 @@ mod audit;
 mod body;
 mod diagnosis;
 mod events;
+mod explain;
 mod guard;
 mod health;
 mod integrations;
 mod listen;
+mod mcp;
 mod metrics;
 mod openapi;
 pub mod principal;
@@ -179,6 +182,7 @@ fn router(admin: Arc<Admin>, entrance: Entrance) -> Router {
         .route("/v1/override", post(write::decide).delete(write::undecide))
         .route("/v1/overrides", get(steer::overrides))
         .route("/v1/lookup", get(health::lookup))
+        .route("/v1/explain", post(explain::explain))
         .route("/v1/tools", get(health::tools))
         .route("/v1/manifest", get(integrations::manifest))
         .route("/v1/integrations", get(integrations::list))
@@ -194,6 +198,7 @@ fn router(admin: Arc<Admin>, entrance: Entrance) -> Router {
         .route("/v1/diagnosis/jobs/{id}/claim", post(diagnosis::claim_one))
         .route("/v1/diagnosis/jobs/{id}/complete", post(diagnosis::complete))
         .route("/v1/tools/{tool}/recheck", post(diagnosis::recheck))
+        .route("/mcp", post(mcp::mcp))
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&admin), guard::guard))

@@ -8,6 +8,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::{Value, json};
+
 use super::rules::Layers;
 use super::watch::Seen;
 use crate::admin;
@@ -15,8 +17,12 @@ use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::proxy::Proxy;
 use crate::telemetry::Telemetry;
+use crate::telemetry::bus::Kind;
 use crate::telemetry::events::Reloaded;
 use crate::yaml::{Report, Source};
+
+/// Mistakes that followers of events are told of.
+const PROBLEMS_MAX: usize = 10;
 
 /// Reads configuration and rules again. Clones of one `Arc` share what is in force.
 pub struct Reloader {
@@ -86,6 +92,7 @@ impl Reloader {
                 if asked || applied.changed || !applied.needs_restart.is_empty() {
                     let needs_restart = &applied.needs_restart;
                     self.telemetry.emit(Reloaded { result: Ok(&next.hash), needs_restart, at });
+                    self.telemetry.publish(Kind::Reload, at, told(&applied));
                 }
                 *in_force = next;
                 if asked {
@@ -95,6 +102,7 @@ impl Reloader {
             }
             Err(report) => {
                 self.telemetry.emit(Reloaded { result: Err(&report.to_string()), needs_restart: &[], at });
+                self.telemetry.publish(Kind::Reload, at, refused(&report));
                 Err(report)
             }
         }
@@ -124,6 +132,18 @@ impl Reloader {
     fn lock(&self) -> std::sync::MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn told(applied: &admin::Applied) -> Value {
+    let admin::Applied { hash, changed, needs_restart } = applied;
+    json!({"result": "success", "hash": hash, "changed": changed, "needsRestart": needs_restart})
+}
+
+/// Where the mistakes are and what they are; lines of the files stay in the log.
+fn refused(report: &Report) -> Value {
+    let problems = report.problems().iter().take(PROBLEMS_MAX);
+    let problems: Vec<_> = problems.map(|problem| format!("{}: {}", problem.position(), problem.message())).collect();
+    json!({"result": "failure", "problems": problems})
 }
 
 impl admin::Reload for Reloader {

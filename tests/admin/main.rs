@@ -11,7 +11,11 @@
 mod diagnosis;
 mod door;
 mod events;
+mod explain;
 mod kill;
+mod mcp;
+mod notify;
 mod overrides;
+mod server;
 mod support;
 mod writes;
