@@ -4,7 +4,7 @@
 use axum::http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::body;
+use super::{body, page::PAGES};
 use crate::config::Role;
 
 /// Draws the schema of a body.
@@ -27,7 +27,7 @@ pub(super) struct Route {
     pub(super) body: Option<Draw>,
 }
 
-const fn open(path: &'static str, about: &'static str) -> Route {
+pub(super) const fn open(path: &'static str, about: &'static str) -> Route {
     Route { method: "GET", path, role: None, about, query: &[], body: None }
 }
 
@@ -43,6 +43,11 @@ const fn write(
     body: Draw,
 ) -> Route {
     Route { method: "POST", path, role: Some(role), about, query, body: Some(body) }
+}
+
+/// A view of the status page, or a form on it that changes nothing.
+pub(super) const fn page(method: &'static str, path: &'static str) -> Route {
+    Route { method, path, role: Some(Role::Reader), about: "", query: &[], body: None }
 }
 
 const fn act(method: &'static str, path: &'static str, role: Role, about: &'static str) -> Route {
@@ -80,6 +85,7 @@ pub(super) const ROUTES: &[Route] = &[
     read("/v1/health/{scope}/{scopeId}/{tool}", "One health document; `-` is GLOBAL's scope id.", APART),
     read("/v1/lookup", "What a caller is told about a tool.", CALLER),
     read("/v1/tools", "Every tool that is known by name, and how it stands for a caller.", TOOLS),
+    read("/v1/overview", "Every tool as it stands for everybody, its rates, and its last 24 hours.", &[]),
     read("/v1/manifest", "What a caller would see of the tools, and why not the rest.", MANIFEST),
     read("/v1/integrations", "What backs tools, whether it is set up, and the tools that it unlocks.", &[]),
     read("/v1/integrations/{id}", "One integration.", &[]),
@@ -172,10 +178,10 @@ pub(super) const ROUTES: &[Route] = &[
 /// The route of a request, if there is one.
 pub(super) fn find(method: &Method, path: &str) -> Option<&'static Route> {
     let wanted = if *method == Method::HEAD { "GET" } else { method.as_str() };
-    ROUTES.iter().find(|route| route.method == wanted && fits(route.path, path))
+    ROUTES.iter().chain(PAGES).find(|route| route.method == wanted && fits(route.path, path))
 }
 
-fn fits(pattern: &str, path: &str) -> bool {
+pub(super) fn fits(pattern: &str, path: &str) -> bool {
     let mut given = path.split('/');
     let all = pattern.split('/').all(|part| {
         given.next().is_some_and(|given| if part.starts_with('{') { !given.is_empty() } else { part == given })
@@ -199,7 +205,7 @@ pub(super) fn is_read(method: &Method) -> bool {
 
 /// The paths, for whoever asked for another.
 pub(super) fn paths() -> String {
-    let mut paths: Vec<&str> = ROUTES.iter().map(|route| route.path).collect();
+    let mut paths: Vec<&str> = PAGES.iter().chain(ROUTES).map(|route| route.path).collect();
     paths.dedup();
     paths.join(", ")
 }

@@ -32,6 +32,7 @@ pub struct Reloader {
 struct InForce {
     config: Arc<Config>,
     hash: String,
+    last: Option<admin::LastReload>,
 }
 
 impl fmt::Debug for Reloader {
@@ -53,7 +54,7 @@ pub(super) struct Parts {
 impl Reloader {
     pub(super) fn new(parts: Parts) -> Reloader {
         let Parts { proxy, telemetry, clock, config, file, hash } = parts;
-        Reloader { proxy, telemetry, clock, started: file, in_force: Mutex::new(InForce { config, hash }) }
+        Reloader { proxy, telemetry, clock, started: file, in_force: Mutex::new(InForce { config, hash, last: None }) }
     }
 
     /// Reads the files again and puts them in force, or keeps what is. Tells log and metrics. Reads files: may block.
@@ -82,10 +83,12 @@ impl Reloader {
         let result = self.read(&in_force);
         let at = self.clock.now().wall;
         match result {
-            Ok((next, applied)) => {
+            Ok((mut next, applied)) => {
                 if asked || applied.changed || !applied.needs_restart.is_empty() {
                     let needs_restart = &applied.needs_restart;
                     self.telemetry.emit(Reloaded { result: Ok(&next.hash), needs_restart, at });
+                    let needs_restart = needs_restart.clone();
+                    next.last = Some(admin::LastReload { at, result: Ok(()), needs_restart });
                 }
                 *in_force = next;
                 if asked {
@@ -94,7 +97,9 @@ impl Reloader {
                 Ok(applied)
             }
             Err(report) => {
-                self.telemetry.emit(Reloaded { result: Err(&report.to_string()), needs_restart: &[], at });
+                let why = report.to_string();
+                self.telemetry.emit(Reloaded { result: Err(&why), needs_restart: &[], at });
+                in_force.last = Some(admin::LastReload { at, result: Err(why), needs_restart: Vec::new() });
                 Err(report)
             }
         }
@@ -118,7 +123,7 @@ impl Reloader {
         if changed {
             self.proxy.replace_rules(layers.compile()?);
         }
-        Ok((InForce { config, hash: hash.clone() }, admin::Applied { hash, changed, needs_restart }))
+        Ok((InForce { config, hash: hash.clone(), last: old.last.clone() }, admin::Applied { hash, changed, needs_restart }))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, InForce> {
@@ -129,5 +134,10 @@ impl Reloader {
 impl admin::Reload for Reloader {
     fn reload(&self) -> Result<admin::Applied, String> {
         Reloader::reload(self).map_err(|report| report.to_string())
+    }
+
+    fn last(&self) -> (String, Option<admin::LastReload>) {
+        let in_force = self.lock();
+        (in_force.hash.clone(), in_force.last.clone())
     }
 }

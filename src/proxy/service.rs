@@ -40,6 +40,11 @@ impl Proxy {
         self.shared.rules.store(Arc::new(rules));
     }
 
+    /// The rules in force.
+    pub fn rules(&self) -> Arc<RuleSet> {
+        self.shared.rules.load_full()
+    }
+
     /// Records what calls come to from now on. A second file is not taken.
     pub fn record_to(&self, file: OutcomeFile) {
         let _ = self.shared.outcomes.set(file);

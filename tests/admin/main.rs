@@ -13,5 +13,6 @@ mod door;
 mod events;
 mod kill;
 mod overrides;
+mod page;
 mod support;
 mod writes;
