@@ -51,7 +51,9 @@ async fn main() -> anyhow::Result<()> {
 
 /// The document of a tool after a day in which it was OK between up to six spells.
 fn past(tool: &str, now: Wall) -> serde_json::Result<Document> {
-    let mut dice = fastrand::Rng::with_seed(tool.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into())));
+    let mut dice = fastrand::Rng::with_seed(
+        tool.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(byte.into())),
+    );
     let mut at = now.0 - DAY + dice.i64(0..300) * MINUTE;
     let mut history = Vec::new();
     for _ in 0..dice.u8(0..7) {
@@ -68,7 +70,11 @@ fn past(tool: &str, now: Wall) -> serde_json::Result<Document> {
         history.push(entry(at + length, "OK", "WORKING", ("success", "the tool works again")));
         at += length + dice.i64(30..300) * MINUTE;
     }
-    let since = history.last().and_then(|entry| entry.get("at")?.as_str()).and_then(|at| at.parse().ok()).unwrap_or(Wall(now.0 - 3 * DAY));
+    let since = history
+        .last()
+        .and_then(|entry| entry.get("at")?.as_str())
+        .and_then(|at| at.parse().ok())
+        .unwrap_or(Wall(now.0 - 3 * DAY));
     serde_json::from_value(json!({
         "tenantId": "default", "scope": "PROJECT", "scopeId": "default", "backend": "demo", "toolName": tool,
         "status": "OK", "since": since, "lastCheckedAt": now, "expectedRecoveryAt": null, "nextTrialAt": null,

@@ -56,7 +56,7 @@ pub(super) async fn guard(
         Err((_, refusal)) => *refusal,
     };
     let changed: Option<Changed> = response.extensions_mut().remove();
-    if !routes::is_read(&method) && changed.as_ref().is_none_or(|changed| !changed.silent) {
+    if routes::is_write(&method, uri.path()) && changed.as_ref().is_none_or(|changed| !changed.silent) {
         audit::tell(&admin, &who, (&method, &uri), response.status(), changed);
     }
     response

@@ -2,7 +2,7 @@
 //! change what it believes.
 //!
 //! - `routes`: every path and the role that it takes. `guard`: who may come in. `audit`: who wrote what.
-//! - `health`, `metrics`, `probes`, `openapi`: what is read. `events`: what happens, as a stream.
+//! - `health`, `explain`, `metrics`, `probes`, `openapi`: what is read. `events`: what happens, as a stream.
 //! - `overview`: every tool at a glance, with its last day of `past`; `page`: the same for people, with all the rest.
 //! - `write`: what is written, with the forms of `body` to the document of `target`. `steer`: the process itself.
 //!
@@ -12,6 +12,7 @@ mod audit;
 mod body;
 mod diagnosis;
 mod events;
+mod explain;
 mod guard;
 mod health;
 mod integrations;
@@ -166,7 +167,8 @@ impl Bound {
     /// # Errors
     /// When the listener fails.
     pub async fn serve(self, admin: Arc<Admin>) -> std::io::Result<()> {
-        let _looking = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(overview::look_forever(Arc::clone(&admin))));
+        let _looking =
+            tokio_util::task::AbortOnDropHandle::new(tokio::spawn(overview::look_forever(Arc::clone(&admin))));
         let entrance = if self.address.ip().is_loopback() { Entrance::Loopback } else { Entrance::Network };
         let over_tcp = axum::serve(Bounded::new(self.listener), router(Arc::clone(&admin), entrance));
         let Some(socket) = self.socket else { return over_tcp.await };
@@ -193,6 +195,7 @@ fn router(admin: Arc<Admin>, entrance: Entrance) -> Router {
         .route("/v1/override", post(write::decide).delete(write::undecide))
         .route("/v1/overrides", get(steer::overrides))
         .route("/v1/lookup", get(health::lookup))
+        .route("/v1/explain", post(explain::explain))
         .route("/v1/tools", get(health::tools))
         .route("/v1/overview", get(overview::overview))
         .route("/v1/manifest", get(integrations::manifest))

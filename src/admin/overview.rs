@@ -174,8 +174,12 @@ pub(super) fn fine((backend, tool): Tool) -> Row {
 
 /// Says what stands against a tool, at itself or at its whole backend.
 fn stand(row: &mut Row, standing: &Standing, forced: &[Arc<Forced>], now: Now) {
-    let places =
-        [(&*row.backend, &*row.tool), (&row.backend, WHOLE_BACKEND), (ANY_BACKEND, &row.tool), (ANY_BACKEND, WHOLE_BACKEND)];
+    let places = [
+        (&*row.backend, &*row.tool),
+        (&row.backend, WHOLE_BACKEND),
+        (ANY_BACKEND, &row.tool),
+        (ANY_BACKEND, WHOLE_BACKEND),
+    ];
     let own = |(backend, tool): (&str, &str)| (backend.to_owned(), tool.to_owned());
     let entries = places.iter().filter_map(|place| standing.wide.get(&own(*place)));
     let worst = entries.max_by_key(|shown| (shown.status, !shown.due(now.tick))).cloned();

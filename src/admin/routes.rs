@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{body, page::PAGES};
 use crate::config::Role;
+use crate::rules::case;
 
 /// Draws the schema of a body.
 pub(super) type Draw = fn(&mut SchemaGenerator) -> Schema;
@@ -69,6 +70,8 @@ pub(super) const TOOLS: &[&str] =
     &["backend", "session", "user", "project", "tenant", "status", "tool", "limit", "after"];
 /// Whose tool list is asked for.
 pub(super) const MANIFEST: &[&str] = &["backend", "session", "user", "project", "tenant", "roles", "profile"];
+/// For whom an outcome is explained.
+pub(super) const EXPLAIN: &[&str] = &["session", "user", "project", "tenant"];
 /// Which entry an override stands on.
 pub(super) const OVERRIDE: &[&str] = &["tool", "scope", "scopeId", "backend", "tenant"];
 /// Which events are told.
@@ -89,6 +92,13 @@ pub(super) const ROUTES: &[Route] = &[
     read("/v1/manifest", "What a caller would see of the tools, and why not the rest.", MANIFEST),
     read("/v1/integrations", "What backs tools, whether it is set up, and the tools that it unlocks.", &[]),
     read("/v1/integrations/{id}", "One integration.", &[]),
+    write(
+        "/v1/explain",
+        Role::Reader,
+        "Which rule decides an exchange, which clause failed in each earlier one, and what follows. Changes nothing.",
+        EXPLAIN,
+        drawn::<case::Raw>,
+    ),
     read("/v1/overrides", "The overrides that stand.", &[]),
     read("/v1/events", "What happens, as server-sent events; resumed by `Last-Event-ID` or `after`.", EVENTS),
     read("/v1/config", "The configuration in force, with secrets as `*`.", &[]),
@@ -198,7 +208,12 @@ pub(super) fn role(method: &Method, path: &str) -> Option<Role> {
     }
 }
 
-/// Whether a request only reads.
+/// Whether a request changes something, if it is let in: then it is audited.
+pub(super) fn is_write(method: &Method, path: &str) -> bool {
+    !is_read(method) && role(method, path) != Some(Role::Reader)
+}
+
+/// Whether a request only reads, by its method.
 pub(super) fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }

@@ -123,7 +123,10 @@ impl Reloader {
         if changed {
             self.proxy.replace_rules(layers.compile()?);
         }
-        Ok((InForce { config, hash: hash.clone(), last: old.last.clone() }, admin::Applied { hash, changed, needs_restart }))
+        Ok((
+            InForce { config, hash: hash.clone(), last: old.last.clone() },
+            admin::Applied { hash, changed, needs_restart },
+        ))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, InForce> {

@@ -43,7 +43,7 @@ pub use confirm::{Attempt, CONFIRM_AFTER, ProbeTarget};
 pub use document::{Document, Key, Origin, Status};
 pub use effect::{Claim, Effect, Transition};
 pub use events::Mark;
-pub use forecast::{Forecast, Repeated, forecast};
+pub use forecast::{Explained, Forecast, Repeated, explain};
 pub use lease::{LEASE_MAX, Permit};
 pub use list::Filter;
 pub use orders::{Order, OrderRefused, Written};

@@ -11,6 +11,7 @@
 mod diagnosis;
 mod door;
 mod events;
+mod explain;
 mod kill;
 mod overrides;
 mod page;

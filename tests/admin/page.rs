@@ -35,7 +35,9 @@ async fn mark(process: &Process, tool: &str, to: &str, reason: &str) {
 fn harmless(path: &str, answer: &Answer) {
     assert!(answer.header("content-type").starts_with("text/html"), "{path}: {:?}", answer.headers);
     let policy = answer.header("content-security-policy");
-    for rule in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'"] {
+    for rule in
+        ["default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'"]
+    {
         assert!(policy.contains(rule), "{path}: {policy}");
     }
     assert!(!policy.contains("unsafe"), "{path}: {policy}");
@@ -88,7 +90,8 @@ async fn the_views_say_what_is_believed_and_why() {
     };
     shows("/", &["the disk is full", ">DOWN<", "override: DOWN", "<b>2</b>", "in 15 min"]).await;
     shows("/?status=OK", &["No tool fits"]).await;
-    shows("/tools/demo/a", &["the disk is full", "TECHNICALLY_BROKEN", "engine", "toolvane status a", "Next trial"]).await;
+    shows("/tools/demo/a", &["the disk is full", "TECHNICALLY_BROKEN", "engine", "toolvane status a", "Next trial"])
+        .await;
     shows("/tools/demo/b", &["Overridden by <b>ops</b>: moving house"]).await;
     shows("/tools/demo/broken_one", &["Cooldowns", "alice"]).await;
     shows("/rules?hit=1", &["<b>1</b>", "error-patterns.yaml"]).await;
@@ -108,7 +111,8 @@ async fn the_form_explains_an_outcome_and_says_what_is_wrong_with_one() {
     for words in ["http-403", "USER_PERMISSION", "neutral", "earlier rules", "&#60;script&#62;no"] {
         assert!(answer.text.contains(words), "{words}: {}", answer.text);
     }
-    for (form, words) in [("", "say what came"), ("status=7", "from 100 to 999"), ("headers=x&status=500", "no field")] {
+    for (form, words) in [("", "say what came"), ("status=7", "from 100 to 999"), ("headers=x&status=500", "no field")]
+    {
         let answer = send(&process, "/explain", &[], form).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{form}");
         assert!(answer.text.contains(words), "{form}: {}", answer.text);
@@ -151,8 +155,12 @@ async fn a_browser_signs_in_with_a_token_reads_with_its_cookie_and_writes_nothin
     }
     let out = send(&process, "/logout", &[("cookie", cookie)], "").await;
     assert!(out.header("set-cookie").contains("Max-Age=0"), "{:?}", out.headers);
-    let who: Vec<Value> = process.audited().await.iter().map(|told| json!([told["what"], told["who"], told["done"]])).collect();
-    assert!(who.contains(&json!(["POST /login", "nobody", false])) && who.contains(&json!(["POST /login", "ops", true])), "{who:?}");
+    let who: Vec<Value> =
+        process.audited().await.iter().map(|told| json!([told["what"], told["who"], told["done"]])).collect();
+    assert!(
+        who.contains(&json!(["POST /login", "nobody", false])) && who.contains(&json!(["POST /login", "ops", true])),
+        "{who:?}"
+    );
 }
 
 #[tokio::test]

@@ -63,14 +63,18 @@ pub(super) async fn all(State(admin): State<Arc<Admin>>, who: Who, Query(given):
     let now = admin.clock.now();
     let (kind, tool) = (given.text("kind"), given.text("tool").unwrap_or_default().to_owned());
     let wanted = |happening: &Happening| {
-        kind.is_none_or(|kind| happening.kind.as_str() == kind) && (tool.is_empty() || fact(&happening.facts, "toolName") == tool)
+        kind.is_none_or(|kind| happening.kind.as_str() == kind)
+            && (tool.is_empty() || fact(&happening.facts, "toolName") == tool)
     };
     let mut told = latest(&admin, now.wall, EVENTS_MAX + 1, wanted);
     let older = told.len() > EVENTS_MAX;
     told.truncate(EVENTS_MAX);
     let choice = |of: Kind| Choice { kind: of.as_str(), on: kind == Some(of.as_str()) };
     let choices = Kind::ALL.map(choice).into();
-    show(StatusCode::OK, &All { frame: Frame::new((&admin, &who), "Events", "/events", now), choices, tool, told, older })
+    show(
+        StatusCode::OK,
+        &All { frame: Frame::new((&admin, &who), "Events", "/events", now), choices, tool, told, older },
+    )
 }
 
 /// What happened to a tool of late.
@@ -115,8 +119,21 @@ fn told(happening: &Happening, now: Wall) -> Told {
 /// The facts that are worth a word each, in the order in which they read best.
 fn words(facts: &Map<String, Value>) -> String {
     const NAMES: [&str; 15] = [
-        "change", "result", "who", "what", "outcome", "signature", "classification", "userId", "note", "reason", "error",
-        "hash", "from", "to", "users",
+        "change",
+        "result",
+        "who",
+        "what",
+        "outcome",
+        "signature",
+        "classification",
+        "userId",
+        "note",
+        "reason",
+        "error",
+        "hash",
+        "from",
+        "to",
+        "users",
     ];
     let is_status = matches!(fact(facts, "to").as_str(), "OK" | "DEGRADED" | "DOWN");
     let told = NAMES.iter().filter(|name| !(is_status && matches!(**name, "from" | "to")));

@@ -9,16 +9,15 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 
-use super::rules::place;
 use super::view::Frame;
 use super::words::Pill;
-use super::{Filled, quiet, show, unreadable};
-use crate::admin::Admin;
+use super::{Filled, show, unreadable};
 use crate::admin::overview::word;
 use crate::admin::target::Who;
+use crate::admin::{Admin, explain};
 use crate::clock::Now;
-use crate::health::{Caller, Forecast, Policy, Tuning, forecast};
-use crate::rules::{BackendKind, Basis, Described, Exchange, Explanation, Table, file};
+use crate::health::{Caller, Explained, Forecast};
+use crate::rules::{BackendKind, Basis, Described, Exchange, Explanation, file};
 use crate::yaml::duration_text;
 
 /// What the form holds, as it was sent: it is shown again.
@@ -77,17 +76,17 @@ pub(super) async fn form(State(admin): State<Arc<Admin>>, who: Who) -> Response 
 pub(super) async fn answer(State(admin): State<Arc<Admin>>, who: Who, filled: Filled) -> Response {
     let Form(filled) = match filled {
         Ok(filled) => filled,
-        Err(rejection) => return quiet(unreadable(&rejection)),
+        Err(rejection) => return unreadable(&rejection),
     };
     let asked = Asked::of(&filled);
-    let answer = match asked.exchange(admin.clock.now()) {
+    match asked.exchange(admin.clock.now()) {
         Ok(exchange) => {
-            let rules = admin.proxy.rules();
-            view(&admin, &who, StatusCode::OK, (asked, None, Some(explained(&rules.base, &exchange))))
+            let exchange = explain::known(&admin, exchange);
+            let explained = explain::of(&admin, &exchange, &Caller::somebody());
+            view(&admin, &who, StatusCode::OK, (asked, None, Some(Answer::from(explained))))
         }
         Err(wrong) => view(&admin, &who, StatusCode::UNPROCESSABLE_ENTITY, (asked, Some(wrong), None)),
-    };
-    quiet(answer)
+    }
 }
 
 type Content = (Asked, Option<String>, Option<Answer>);
@@ -116,8 +115,10 @@ impl Asked {
     }
 
     fn exchange(&self, now: Now) -> Result<Exchange, String> {
-        let status = number(&self.status, "the HTTP status is a number from 100 to 999", |status| (100..=999).contains(status))?;
-        let rpc_code: Option<i64> = number(&self.rpc_code, "the JSON-RPC code is a whole number such as -32603", |_| true)?;
+        let status =
+            number(&self.status, "the HTTP status is a number from 100 to 999", |status| (100..=999).contains(status))?;
+        let rpc_code: Option<i64> =
+            number(&self.rpc_code, "the JSON-RPC code is a whole number such as -32603", |_| true)?;
         let fault = Some(self.exception.as_str()).filter(|kind| !kind.is_empty()).map(file::fault).transpose()?;
         if status.is_none() && rpc_code.is_none() && fault.is_none() && !self.mcp_error {
             return Err("say what came: a status, an MCP error, a JSON-RPC code, or a fault".to_owned());
@@ -156,33 +157,32 @@ fn headers(lines: &str) -> Result<HeaderMap, String> {
         let field = line.split_once(':').and_then(|(name, value)| {
             Some((HeaderName::try_from(name.trim()).ok()?, HeaderValue::from_str(value.trim()).ok()?))
         });
-        let (name, value) = field.ok_or_else(|| format!("the header {line:?} is no field such as `retry-after: 30`"))?;
+        let (name, value) =
+            field.ok_or_else(|| format!("the header {line:?} is no field such as `retry-after: 30`"))?;
         map.append(name, value);
     }
     Ok(map)
 }
 
-fn explained(table: &Table, exchange: &Exchange) -> Answer {
-    let explanation = table.explain(exchange);
-    let policy = Policy { session_tool: exchange.session_tool, has_targets: true, ..Policy::default() };
-    let next = forecast(exchange, &explanation.verdict, &Caller::somebody(), &policy, &Tuning::default());
-    let finding = explanation.verdict.finding.as_ref();
-    let rule = finding.filter(|_| explanation.basis != Basis::NoRule).and_then(|finding| table.rule(&finding.rule));
-    let by = match (explanation.basis, rule) {
-        (Basis::Success, _) => "no rule: by its structure it is a success".to_owned(),
-        (_, Some(rule)) => rule.id.to_string(),
-        (_, None) => "no rule matches".to_owned(),
-    };
-    Answer {
-        by,
-        place: rule.map(place).unwrap_or_default(),
-        pill: finding.map(|finding| Pill::new(finding.classification.as_str())),
-        facts: facts(&explanation, &next),
-        earlier: explanation
-            .earlier
-            .iter()
-            .map(|unmet| Earlier { rule: unmet.rule.to_string(), clause: unmet.clause.to_owned() })
-            .collect(),
+impl From<Explained> for Answer {
+    fn from(explained: Explained) -> Answer {
+        let Explained { explanation, place, forecast } = explained;
+        let finding = explanation.verdict.finding.as_ref();
+        let by = match (explanation.basis, finding) {
+            (Basis::NoRule, _) => "no rule matches".to_owned(),
+            (_, Some(finding)) => finding.rule.to_string(),
+            (_, None) => "no rule: by its structure it is a success".to_owned(),
+        };
+        let earlier = explanation.earlier.iter();
+        Answer {
+            by,
+            place: place.unwrap_or_default(),
+            pill: finding.map(|finding| Pill::new(finding.classification.as_str())),
+            facts: facts(&explanation, &forecast),
+            earlier: earlier
+                .map(|unmet| Earlier { rule: unmet.rule.to_string(), clause: unmet.clause.to_owned() })
+                .collect(),
+        }
     }
 }
 
@@ -198,7 +198,9 @@ fn facts(explanation: &Explanation, next: &Forecast) -> Vec<Fact> {
     add("Written to", next.scope.map(|scope| scope.to_string()));
     add("Cooldown", next.cooldown_seconds.map(seconds));
     add("Status of a tool that was OK", Some(word(next.status).to_owned()));
-    let then = next.then.map(|then| format!("{} with outcome number {} in a row, one a second", word(then.status), then.outcomes));
+    let then = next
+        .then
+        .map(|then| format!("{} with outcome number {} in a row, one a second", word(then.status), then.outcomes));
     add("If it goes on", then.or_else(|| Some("nothing more, however often it comes".to_owned())));
     add("Expected back in", next.expected_recovery_seconds.map(seconds));
     add("Before that", next.confirms_backend.then(|| "three connects find out whether the backend is down".to_owned()));

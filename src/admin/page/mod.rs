@@ -29,7 +29,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Form, Router};
 
-use super::audit::{self, Changed};
+use super::audit;
 use super::guard::{self, Entrance};
 use super::principal::Principal;
 use super::routes::{Route, open, page};
@@ -90,7 +90,9 @@ fn show(status: StatusCode, view: &impl Template) -> Response {
             ];
             (status, headers, html).into_response()
         }
-        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be written", "this is a mistake of toolvane"),
+        Err(_) => {
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be written", "this is a mistake of toolvane")
+        }
     }
 }
 
@@ -143,7 +145,7 @@ async fn login(
 
 /// `POST /logout`.
 async fn logout(State(admin): State<Arc<Admin>>) -> Response {
-    quiet(elsewhere("/", &admin.sessions.end()))
+    elsewhere("/", &admin.sessions.end())
 }
 
 fn elsewhere(to: &str, cookie: &str) -> Response {
@@ -166,12 +168,6 @@ fn own_path(next: &str) -> &str {
 /// A text as a part of a query.
 fn part(text: &str) -> String {
     crate::config::percent_encoded(text)
-}
-
-/// A form that is no write: the audit log need not hear of it.
-fn quiet(mut response: Response) -> Response {
-    response.extensions_mut().insert(Changed { silent: true, ..Changed::default() });
-    response
 }
 
 fn unreadable(rejection: &FormRejection) -> Response {

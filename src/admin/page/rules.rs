@@ -117,7 +117,7 @@ fn line(admin: &Admin, number: usize, rule: &Rule) -> Line {
     Line {
         number,
         id: rule.id.to_string(),
-        place: place(rule),
+        place: rule.origin.to_string(),
         pill: Pill::new(then.classification.as_str()),
         signature: then.signature.to_string(),
         action: then.health_action.to_string(),
@@ -126,10 +126,4 @@ fn line(admin: &Admin, number: usize, rule: &Rule) -> Line {
         hits: admin.telemetry.rule_hits(&rule.id),
         locked: rule.locked,
     }
-}
-
-/// Where a rule is written.
-pub(super) fn place(rule: &Rule) -> String {
-    let (line, _) = rule.origin.source.line_column(rule.origin.place);
-    format!("{}:{line}", rule.origin.source.name())
 }

@@ -35,7 +35,8 @@ impl Sessions {
         let mut hasher = blake3::Hasher::new_derive_key("toolvane status page sessions");
         hasher.update(random).update(&life.to_le_bytes());
         let key = *hasher.finalize().as_bytes();
-        let cookie = format!("toolvane_{}", &blake3::keyed_hash(&key, b"name").to_hex().as_str().get(..8).unwrap_or("0"));
+        let cookie =
+            format!("toolvane_{}", &blake3::keyed_hash(&key, b"name").to_hex().as_str().get(..8).unwrap_or("0"));
         Sessions { key, cookie }
     }
 
@@ -127,7 +128,9 @@ mod tests {
         let later = set.replacen(&(NOW.0 + LENGTH_MS).to_string(), &(NOW.0 + 2 * LENGTH_MS).to_string(), 1);
         let other = Sessions::new(&[1; 32], 8);
         let renamed = other.begin(who, NOW, true).replacen(&other.cookie, &sessions.cookie, 1);
-        for changed in [later, renamed, "x=y".to_owned(), format!("{}=a.b", sessions.cookie), format!("{}=é", sessions.cookie)] {
+        for changed in
+            [later, renamed, "x=y".to_owned(), format!("{}=a.b", sessions.cookie), format!("{}=é", sessions.cookie)]
+        {
             assert_eq!(sessions.reader(&cookie(&changed), &tokens, NOW), None, "{changed}");
         }
     }

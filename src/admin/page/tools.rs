@@ -56,7 +56,11 @@ impl Line {
         badges.extend(row.forced.as_ref().map(|forced| format!("override: {}", force(forced.force))));
         badges.extend(row.status_reason.map(|reason| reason.as_str().replace('_', " ")));
         if row.users_affected > 0 {
-            badges.push(format!("{} user{} affected", row.users_affected, if row.users_affected == 1 { "" } else { "s" }));
+            badges.push(format!(
+                "{} user{} affected",
+                row.users_affected,
+                if row.users_affected == 1 { "" } else { "s" }
+            ));
         }
         let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
         Line {
@@ -247,7 +251,9 @@ pub(super) async fn one(
     let now = admin.clock.now();
     let documents = documents(&admin, &backend, &tool, now);
     let row = overview::rows(&admin, now).into_iter().find(|row| *row.backend == *backend && *row.tool == *tool);
-    let Some(row) = row.or_else(|| (!documents.is_empty()).then(|| overview::fine((backend.as_str().into(), tool.as_str().into())))) else {
+    let Some(row) = row
+        .or_else(|| (!documents.is_empty()).then(|| overview::fine((backend.as_str().into(), tool.as_str().into()))))
+    else {
         let detail = format!("no list, no route and no document names the tool {tool:?} of the backend {backend:?}");
         return refuse(StatusCode::NOT_FOUND, "no such tool", detail);
     };
@@ -339,6 +345,7 @@ fn past_of(document: &Document, now: Wall) -> Vec<Episode> {
 
 /// A name as a shell takes it.
 fn argument(name: &str) -> String {
-    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'));
+    let plain =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'));
     if plain { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }

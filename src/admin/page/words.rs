@@ -101,7 +101,11 @@ fn in_words(cells: &[Cell]) -> String {
     let spells = cells.chunk_by(|one, other| one == other).filter(|spell| spell.first() == Some(&Cell::Down)).count();
     let mut words = Vec::new();
     if spells > 0 {
-        words.push(format!("DOWN in {spells} spell{} of {} in all", if spells == 1 { "" } else { "s" }, length(minutes(Cell::Down))));
+        words.push(format!(
+            "DOWN in {spells} spell{} of {} in all",
+            if spells == 1 { "" } else { "s" },
+            length(minutes(Cell::Down))
+        ));
     }
     if minutes(Cell::Degraded) > 0 {
         words.push(format!("DEGRADED for {}", length(minutes(Cell::Degraded))));

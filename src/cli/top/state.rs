@@ -196,7 +196,9 @@ impl State {
 
     /// Where that is.
     pub(super) fn index(&self, shown: &[&Row]) -> usize {
-        let is = |row: &&Row| self.selected.as_ref().is_some_and(|(backend, tool)| row.backend == *backend && row.tool == *tool);
+        let is = |row: &&Row| {
+            self.selected.as_ref().is_some_and(|(backend, tool)| row.backend == *backend && row.tool == *tool)
+        };
         shown.iter().position(is).unwrap_or(0)
     }
 

@@ -47,7 +47,8 @@ impl Look {
     }
 
     fn head(self, state: &State) -> Line<'static> {
-        let mut spans = vec![Span::styled("toolvane", Modifier::BOLD), Span::raw(format!("  {}  ", harmless(&state.admin)))];
+        let mut spans =
+            vec![Span::styled("toolvane", Modifier::BOLD), Span::raw(format!("  {}  ", harmless(&state.admin)))];
         for stand in Stand::ALL {
             let count = state.count(stand);
             let style = if count > 0 { self.of(stand) } else { Style::new() };
@@ -116,7 +117,11 @@ impl Look {
         ])];
         let trial = distance(row.next_trial_at, state.at);
         if !trial.is_empty() {
-            lines.push(Line::raw(if row.stand() == Stand::Retesting { "trial due".to_owned() } else { format!("next trial in {trial}") }));
+            lines.push(Line::raw(if row.stand() == Stand::Retesting {
+                "trial due".to_owned()
+            } else {
+                format!("next trial in {trial}")
+            }));
         }
         if row.refused_per_minute > 0.0 {
             lines.push(Line::raw(format!("{:.1} calls a minute are refused", row.refused_per_minute)));
@@ -141,7 +146,8 @@ fn foot_line(state: &State) -> Line<'static> {
         return Line::raw(format!("find: {}▏  (Enter keeps it, Esc drops it)", harmless(&state.filter)));
     }
     let order = if state.reversed { " reversed" } else { "" };
-    let mut words = format!("q quit  ↑↓ select  Enter details  / find  s sort: {}{order}  r reverse", state.sort.as_str());
+    let mut words =
+        format!("q quit  ↑↓ select  Enter details  / find  s sort: {}{order}  r reverse", state.sort.as_str());
     if !state.filter.is_empty() {
         words.push_str(&format!("  found by {:?} (Esc shows all)", harmless(&state.filter)));
     }
