@@ -264,7 +264,7 @@ pub(super) async fn one(
     show(
         StatusCode::OK,
         &One {
-            frame: Frame::new((&admin, &who), line.name.clone(), "/tools", now),
+            frame: Frame::new((&admin, &who), line.name.clone(), "/", now),
             next_trial: Moment::maybe(row.next_trial_at, now.wall),
             until: row.forced.as_ref().map(|forced| Moment::new(forced.until, now.wall)),
             left_out: documents.len().saturating_sub(ENTRIES_MAX),
