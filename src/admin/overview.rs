@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::Admin;
 use super::health::caller_of;
-use super::past::{self, Cell, Day, Look, Past};
+use super::past::{self, Cell, Day, Look, Moment, Past};
 use super::query::Parameters;
 use crate::clock::{Now, Wall};
 use crate::health::document::{ANY_BACKEND, WHOLE_BACKEND};
@@ -254,8 +254,8 @@ fn remember(admin: &Admin, rows: &mut [Row], now: Now) {
     }
 }
 
-/// What tools became for a moment since the last look.
-fn moments(admin: &Admin) -> Vec<(Tool, Status)> {
+/// What became of tools since the last look.
+fn moments(admin: &Admin) -> Vec<Moment> {
     let bus = admin.telemetry.bus();
     let mut moments = Vec::new();
     loop {
@@ -267,7 +267,7 @@ fn moments(admin: &Admin) -> Vec<(Tool, Status)> {
     }
 }
 
-fn moment(happening: &Happening) -> Option<(Tool, Status)> {
+fn moment(happening: &Happening) -> Option<Moment> {
     let fact = |name: &str| happening.facts.get(name).and_then(Value::as_str);
     let wide = !matches!(fact("scope")?, "SESSION" | "USER");
     let status = match fact("to")? {
@@ -276,5 +276,6 @@ fn moment(happening: &Happening) -> Option<(Tool, Status)> {
         _ => Status::Ok,
     };
     let tool = (fact("backend")?.into(), fact("toolName")?.into());
-    (wide && happening.kind == Kind::Transition).then_some((tool, status))
+    let at = fact("at")?.parse().ok()?;
+    (wide && happening.kind == Kind::Transition).then_some(Moment { tool, status, at })
 }

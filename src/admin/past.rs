@@ -98,6 +98,17 @@ pub(super) struct Look {
     pub(super) totals: Totals,
 }
 
+/// A change of status between two looks.
+#[derive(Clone, Debug)]
+pub(super) struct Moment {
+    /// Backend and tool.
+    pub(super) tool: Tool,
+    /// What it became, at one scope.
+    pub(super) status: Status,
+    /// When.
+    pub(super) at: Wall,
+}
+
 /// The days of all tools.
 #[derive(Debug)]
 pub struct Past(Mutex<Days>);
@@ -128,15 +139,16 @@ impl Past {
         Past(Mutex::new(days))
     }
 
-    /// Takes in how tools stand now, and what they were for moments since the last look.
-    pub(super) fn look(&self, looks: &[Look], moments: &[(Tool, Status)], now: Now) {
+    /// Takes in how tools stand now, and what became of them since the last look, oldest first.
+    pub(super) fn look(&self, looks: &[Look], moments: &[Moment], now: Now) {
         let mut days = self.lock();
-        days.advance(number(now.wall));
-        for (tool, status) in moments {
-            if let Some(track) = days.tracks.get_mut(tool) {
-                track.mark((*status).into());
+        for moment in moments {
+            days.advance(number(moment.at));
+            if let Some(track) = days.track(&moment.tool) {
+                track.stand(moment.status.into(), moment.at);
             }
         }
+        days.advance(number(now.wall));
         let counted = now.tick.since(days.looked) >= LOOK;
         for look in looks {
             let before = days.looked;
@@ -313,10 +325,11 @@ mod tests {
         past.look(&look(Status::Ok, 0, 0), &[], START);
         past.look(&look(Status::Down, 0, 0), &[], minutes(5));
         past.look(&look(Status::Ok, 0, 0), &[], minutes(7));
-        past.look(&look(Status::Ok, 0, 0), &[(tool(), Status::Degraded)], minutes(11));
+        let moment = Moment { tool: tool(), status: Status::Degraded, at: minutes(11).wall };
+        past.look(&look(Status::Ok, 0, 0), &[moment], minutes(12));
         past.look(&look(Status::Ok, 0, 0), &[], minutes(21));
         assert!(letters(&past, minutes(21)).ends_with("---ODGOO"), "{}", letters(&past, minutes(21)));
-        assert_eq!(past.day(&tool(), Totals::default(), minutes(21)).unwrap().since, Some(minutes(7).wall));
+        assert_eq!(past.day(&tool(), Totals::default(), minutes(21)).unwrap().since, Some(minutes(12).wall));
     }
 
     #[test]

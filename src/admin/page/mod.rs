@@ -29,7 +29,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Form, Router};
 
-use super::audit;
+use super::audit::{self, Changed};
 use super::guard::{self, Entrance};
 use super::principal::Principal;
 use super::routes::{Route, open, page};
@@ -41,6 +41,9 @@ use view::Frame;
 /// What a browser may do with an answer: show it, run `live.js`, ask us, send forms to us.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// How the audit log names signing in.
+const LOGIN: &str = "POST /login";
 
 /// The paths of the page.
 pub(super) const PAGES: &[Route] = &[
@@ -134,11 +137,11 @@ async fn login(
     let next = own_path(text("next"));
     let Some(who) = admin.tokens.owner(text("token")) else {
         let nobody = Principal::new(guard::NOBODY, &[]);
-        audit::tell(&admin, &nobody, (&method, &uri), StatusCode::UNAUTHORIZED, None);
+        audit::record(&admin, &nobody, LOGIN, "no such token", (false, Changed::default()));
         let frame = Frame::stranger(&admin);
         return show(StatusCode::UNAUTHORIZED, &Login { frame, next: next.to_owned(), wrong: true });
     };
-    audit::tell(&admin, who, (&method, &uri), StatusCode::SEE_OTHER, None);
+    audit::record(&admin, who, LOGIN, "signed in", (true, Changed::default()));
     let over_tls = headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
     elsewhere(next, &admin.sessions.begin(who, admin.clock.now().wall, over_tls))
 }
