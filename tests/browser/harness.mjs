@@ -3,7 +3,6 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
-import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -66,8 +65,8 @@ export const toolvane = async (home, backend, more = "", env = {}) => {
       `drain_announce: 0s\nlog: {format: text}\n${more}`,
   );
   Object.assign(process.env, env);
-  const { found, stop } = await start("toolvane", ["run", "-c", file], /admin on (http:\S+)[^]*listening on (http:\S+)|listening on (http:\S+)[^]*admin on (http:\S+)/);
-  return { admin: found[1] ?? found[4], proxy: found[2] ?? found[3], stop };
+  const { found, stop } = await start("toolvane", ["run", "-c", file], /listening on (http:\S+)\n[^]*admin on (http:\S+)\n/);
+  return { admin: found[2], proxy: found[1], stop };
 };
 
 /** An MCP server with `count` tools that work while it is there; `stop` and `back` take it away and bring it back. */
@@ -125,11 +124,3 @@ export const call = (url, name, args = {}, user = "alice") => ask(url, "tools/ca
 /** Chromium with a profile of its own. */
 export const browser = () => chromium.launch({ executablePath: "/usr/bin/chromium", headless: true, args: FLAGS });
 
-/** A free port that nobody listens on. */
-export const freePort = () =>
-  new Promise((resolve) => {
-    const listener = net.createServer().listen(0, "127.0.0.1", () => {
-      const { port } = listener.address();
-      listener.close(() => resolve(port));
-    });
-  });
