@@ -27,6 +27,68 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State, colours: bool) {
     frame.render_widget(Paragraph::new(foot_line(state)), foot);
 }
 
+/// A column of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Status,
+    Tool,
+    Backend,
+    Since,
+    Back,
+    Calls,
+    Failed,
+    Day,
+    Reason,
+}
+
+/// How long the longest names are.
+#[derive(Clone, Copy)]
+struct Names {
+    tool: usize,
+    backend: usize,
+}
+
+impl Column {
+    /// What a terminal of this width has room for.
+    fn that_fit(width: u16) -> Vec<Column> {
+        use Column::{Back, Backend, Calls, Day, Failed, Reason, Since, Status, Tool};
+        match width {
+            0..80 => vec![Status, Tool, Since, Calls, Failed, Reason],
+            80..110 => vec![Status, Tool, Since, Back, Calls, Failed, Reason],
+            _ => vec![Status, Tool, Backend, Since, Back, Calls, Failed, Day, Reason],
+        }
+    }
+
+    const fn head(self) -> &'static str {
+        match self {
+            Column::Status => "STATUS",
+            Column::Tool => "TOOL",
+            Column::Backend => "BACKEND",
+            Column::Since => "SINCE",
+            Column::Back => "BACK IN",
+            Column::Calls => "CALLS/M",
+            Column::Failed => "FAILED",
+            Column::Day => "LAST 24 H",
+            Column::Reason => "REASON",
+        }
+    }
+
+    fn width(self, names: Names) -> Constraint {
+        let of = |letters: usize, least: usize, most: usize| {
+            Constraint::Length(u16::try_from(letters.clamp(least, most)).unwrap_or(u16::MAX))
+        };
+        match self {
+            Column::Status => Constraint::Length(9),
+            Column::Tool => of(names.tool, 15, 32),
+            Column::Backend => of(names.backend, 7, 16),
+            Column::Since | Column::Back | Column::Calls => Constraint::Length(7),
+            Column::Failed => Constraint::Length(6),
+            Column::Day => of(DAY, DAY, DAY),
+            Column::Reason => Constraint::Fill(1),
+        }
+    }
+}
+
 /// With colours or without.
 #[derive(Clone, Copy)]
 struct Look {
@@ -49,6 +111,11 @@ impl Look {
     fn head(self, state: &State) -> Line<'static> {
         let mut spans =
             vec![Span::styled("toolvane", Modifier::BOLD), Span::raw(format!("  {}  ", harmless(&state.admin)))];
+        if let Some(why) = &state.lost {
+            let words = format!("as of {}, no answer since: {}", clock(state), harmless(why));
+            spans.push(Span::styled(words, Modifier::REVERSED));
+            return Line::from(spans);
+        }
         for stand in Stand::ALL {
             let count = state.count(stand);
             let style = if count > 0 { self.of(stand) } else { Style::new() };
@@ -58,30 +125,18 @@ impl Look {
         if state.draining {
             spans.push(Span::styled("draining  ", Modifier::BOLD));
         }
-        spans.push(match &state.lost {
-            None => Span::raw(format!("as of {}", clock(state))),
-            Some(why) => Span::styled(format!("lost since {}: {}", clock(state), harmless(why)), Modifier::REVERSED),
-        });
+        spans.push(Span::raw(format!("as of {}", clock(state))));
         Line::from(spans)
     }
 
     fn table(self, frame: &mut Frame<'_>, state: &State, area: Rect) {
         let shown = state.shown();
-        let heads = ["STATUS", "TOOL", "BACKEND", "SINCE", "BACK IN", "CALLS/M", "FAILED", "LAST 24 H", "REASON"];
-        let widths = [
-            Constraint::Length(9),
-            Constraint::Max(32),
-            Constraint::Max(16),
-            Constraint::Length(7),
-            Constraint::Length(7),
-            Constraint::Length(7),
-            Constraint::Length(6),
-            Constraint::Length(u16::try_from(DAY).unwrap_or(u16::MAX)),
-            Constraint::Fill(1),
-        ];
-        let rows = shown.iter().map(|row| self.row(row, state));
-        let table = Table::new(rows, widths)
-            .header(TableRow::new(heads).style(Modifier::BOLD))
+        let columns = Column::that_fit(area.width);
+        let longest = |name: fn(&Row) -> &str| shown.iter().map(|row| name(row).chars().count()).max().unwrap_or(0);
+        let names = Names { tool: longest(|row| &row.tool), backend: longest(|row| &row.backend) };
+        let rows = shown.iter().map(|row| TableRow::new(columns.iter().map(|column| self.cell(*column, row, state))));
+        let table = Table::new(rows, columns.iter().map(|column| column.width(names)))
+            .header(TableRow::new(columns.iter().map(|column| column.head())).style(Modifier::BOLD))
             .row_highlight_style(Modifier::REVERSED)
             .column_spacing(1);
         let mut at = TableState::default();
@@ -91,22 +146,24 @@ impl Look {
         frame.render_stateful_widget(table, area, &mut at);
     }
 
-    fn row(self, row: &Row, state: &State) -> TableRow<'static> {
+    fn cell(self, column: Column, row: &Row, state: &State) -> Cell<'static> {
         let stand = row.stand();
-        let failed = row.failed_share.map(|share| format!("{:.0} %", share * 100.0)).unwrap_or_default();
-        let back = if stand == Stand::Ok { String::new() } else { distance(row.expected_recovery_at, state.at) };
-        let tool = if row.tool == "*" { "(whole backend)".to_owned() } else { harmless(&row.tool) };
-        TableRow::new([
-            Cell::new(Span::styled(stand.as_str(), self.of(stand))),
-            Cell::new(tool),
-            Cell::new(harmless(&row.backend)),
-            Cell::new(distance(row.since, state.at)),
-            Cell::new(back),
-            Cell::new(format!("{:>7.1}", row.calls_per_minute)),
-            Cell::new(format!("{failed:>6}")),
-            Cell::new(row.day(DAY)),
-            Cell::new(harmless(&row.reason())),
-        ])
+        match column {
+            Column::Status => Cell::new(Span::styled(stand.as_str(), self.of(stand))),
+            Column::Tool if row.tool == "*" => Cell::new("(whole backend)"),
+            Column::Tool => Cell::new(harmless(&row.tool)),
+            Column::Backend => Cell::new(harmless(&row.backend)),
+            Column::Since => Cell::new(distance(row.since, state.at)),
+            Column::Back if stand == Stand::Ok => Cell::default(),
+            Column::Back => Cell::new(distance(row.expected_recovery_at, state.at)),
+            Column::Calls => Cell::new(format!("{:>7.1}", row.calls_per_minute)),
+            Column::Failed => {
+                let share = row.failed_share.map(|share| format!("{:.0} %", share * 100.0)).unwrap_or_default();
+                Cell::new(format!("{share:>6}"))
+            }
+            Column::Day => Cell::new(row.day(DAY)),
+            Column::Reason => Cell::new(harmless(&row.reason())),
+        }
     }
 
     fn details(self, frame: &mut Frame<'_>, state: &State, area: Rect) {
