@@ -45,6 +45,7 @@ pub(super) async fn guard(
         Ok(who) => who.clone(),
         Err((who, _)) => who.clone(),
     };
+    let refused = asked.is_err();
     let mut response = match asked {
         Err((_, refusal)) if refusal.status() == StatusCode::UNAUTHORIZED && page::wants_to_sign_in(&method, &uri) => {
             page::sign_in(&admin, &uri)
@@ -56,7 +57,9 @@ pub(super) async fn guard(
         Err((_, refusal)) => *refusal,
     };
     let changed: Option<Changed> = response.extensions_mut().remove();
-    if routes::is_write(&method, uri.path()) && changed.as_ref().is_none_or(|changed| !changed.silent) {
+    // Whoever is refused at the door is told of, whatever he wanted to send.
+    let matters = routes::is_write(&method, uri.path()) || refused && !routes::is_read(&method);
+    if matters && changed.as_ref().is_none_or(|changed| !changed.silent) {
         audit::tell(&admin, &who, (&method, &uri), response.status(), changed);
     }
     response

@@ -4,6 +4,7 @@
 //! - `routes`: every path and the role that it takes. `guard`: who may come in. `audit`: who wrote what.
 //! - `health`, `explain`, `metrics`, `probes`, `openapi`: what is read. `events`: what happens, as a stream.
 //! - `overview`: every tool at a glance, with its last day of `past`; `page`: the same for people, with all the rest.
+//! - `mcp`: the same as tools of an MCP server.
 //! - `write`: what is written, with the forms of `body` to the document of `target`. `steer`: the process itself.
 //!
 //! Answers are JSON; errors are problem documents (RFC 9457).
@@ -17,6 +18,7 @@ mod guard;
 mod health;
 mod integrations;
 mod listen;
+mod mcp;
 mod metrics;
 mod openapi;
 mod overview;
@@ -213,6 +215,7 @@ fn router(admin: Arc<Admin>, entrance: Entrance) -> Router {
         .route("/v1/diagnosis/jobs/{id}/complete", post(diagnosis::complete))
         .route("/v1/tools/{tool}/recheck", post(diagnosis::recheck))
         .merge(page::router(admin.access.body))
+        .route("/mcp", post(mcp::mcp))
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&admin), guard::guard))

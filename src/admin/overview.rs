@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Admin;
 use super::health::caller_of;
@@ -30,9 +31,24 @@ const BATCH: usize = 512;
 
 type Tool = (Arc<str>, Arc<str>);
 
-/// How a tool stands for everybody: the worst of what holds at PROJECT or wider, or what an operator decided.
-#[derive(Clone, Debug, Serialize)]
+/// Every tool at a glance.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+pub(super) struct Overview {
+    /// When.
+    at: Wall,
+    /// When the first letter of each history begins.
+    history_from: Wall,
+    /// Whether the process is about to leave.
+    draining: bool,
+    /// By backend and name.
+    tools: Vec<Row>,
+}
+
+/// How a tool stands for everybody: the worst of what holds at PROJECT or wider, or what an operator decided.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "OverviewTool")]
 pub(super) struct Row {
     pub(super) backend: Arc<str>,
     pub(super) tool: Arc<str>,
@@ -102,10 +118,13 @@ pub struct Place(AtomicU64);
 /// `GET /v1/overview`.
 pub(super) async fn overview(State(admin): State<Arc<Admin>>) -> Response {
     let now = admin.clock.now();
-    let rows = rows(&admin, now);
-    let begin = Past::begin(now.wall);
-    let draining = admin.drain.is_leaving();
-    Json(json!({"at": now.wall, "historyFrom": begin, "draining": draining, "tools": rows})).into_response()
+    Json(Overview {
+        at: now.wall,
+        history_from: Past::begin(now.wall),
+        draining: admin.drain.is_leaving(),
+        tools: rows(&admin, now),
+    })
+    .into_response()
 }
 
 /// Every tool that is known by name or that something stands against, by backend and name.

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Admin, refuse};
@@ -35,7 +36,7 @@ pub struct LastReload {
 }
 
 /// What a reload put in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Applied {
     /// The name of what is in force, as in the log and in `toolvane_config_info`.

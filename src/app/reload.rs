@@ -8,6 +8,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::{Value, json};
+
 use super::rules::Layers;
 use super::watch::Seen;
 use crate::admin;
@@ -15,8 +17,12 @@ use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::proxy::Proxy;
 use crate::telemetry::Telemetry;
+use crate::telemetry::bus::Kind;
 use crate::telemetry::events::Reloaded;
 use crate::yaml::{Report, Source};
+
+/// Mistakes that followers of events are told of.
+const PROBLEMS_MAX: usize = 10;
 
 /// Reads configuration and rules again. Clones of one `Arc` share what is in force.
 pub struct Reloader {
@@ -87,6 +93,7 @@ impl Reloader {
                 if asked || applied.changed || !applied.needs_restart.is_empty() {
                     let needs_restart = &applied.needs_restart;
                     self.telemetry.emit(Reloaded { result: Ok(&next.hash), needs_restart, at });
+                    self.telemetry.publish(Kind::Reload, at, told(&applied));
                     let needs_restart = needs_restart.clone();
                     next.last = Some(admin::LastReload { at, result: Ok(()), needs_restart });
                 }
@@ -99,6 +106,7 @@ impl Reloader {
             Err(report) => {
                 let why = report.to_string();
                 self.telemetry.emit(Reloaded { result: Err(&why), needs_restart: &[], at });
+                self.telemetry.publish(Kind::Reload, at, refused(&report));
                 in_force.last = Some(admin::LastReload { at, result: Err(why), needs_restart: Vec::new() });
                 Err(report)
             }
@@ -132,6 +140,18 @@ impl Reloader {
     fn lock(&self) -> std::sync::MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn told(applied: &admin::Applied) -> Value {
+    let admin::Applied { hash, changed, needs_restart } = applied;
+    json!({"result": "success", "hash": hash, "changed": changed, "needsRestart": needs_restart})
+}
+
+/// Where the mistakes are and what they are; lines of the files stay in the log.
+fn refused(report: &Report) -> Value {
+    let problems = report.problems().iter().take(PROBLEMS_MAX);
+    let problems: Vec<_> = problems.map(|problem| format!("{}: {}", problem.position(), problem.message())).collect();
+    json!({"result": "failure", "problems": problems})
 }
 
 impl admin::Reload for Reloader {

@@ -59,8 +59,22 @@ fn line(data: &str, form: Form) -> String {
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     };
-    let names =
-        ["at", "kind", "backend", "toolName", "scope", "scopeId", "from", "to", "change", "who", "what", "outcome"];
+    let names = [
+        "at",
+        "kind",
+        "backend",
+        "toolName",
+        "integration",
+        "scope",
+        "scopeId",
+        "from",
+        "to",
+        "change",
+        "who",
+        "what",
+        "result",
+        "outcome",
+    ];
     let mut words: Vec<String> = names.into_iter().filter_map(text).collect();
     words.extend(["signature", "note", "reason"].into_iter().filter_map(text));
     words.join("  ")

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::exchange::{Answer, BackendKind, Exchange, Fault, JSON_BOUND};
-use super::redact::{is_secret_name, redact_value, redacted};
+use super::redact::{redact_value, redacted};
+use super::secrets::is_secret_name;
 use super::text::bounded;
 use super::vocabulary::TransportFault;
 use crate::clock::Now;

@@ -101,10 +101,15 @@ impl Process {
 
     /// A call of a tool, as a dispatcher sends it.
     pub(crate) async fn call(&self, tool: &str, user: &str) -> Answer {
-        let stream = TcpStream::connect(self.running.listen[0]).await.unwrap();
         let body =
             json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
-        exchange(stream, "POST", "/mcp", &[("host", "localhost"), ("x-user-id", user)], &body).await
+        self.send(&body, user).await
+    }
+
+    /// A message of a dispatcher.
+    pub(crate) async fn send(&self, message: &Value, user: &str) -> Answer {
+        let stream = TcpStream::connect(self.running.listen[0]).await.unwrap();
+        exchange(stream, "POST", "/mcp", &[("host", "localhost"), ("x-user-id", user)], message).await
     }
 
     /// What the audit log told, oldest first.

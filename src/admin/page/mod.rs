@@ -32,7 +32,7 @@ use axum::{Extension, Form, Router};
 use super::audit::{self, Changed};
 use super::guard::{self, Entrance};
 use super::principal::Principal;
-use super::routes::{Route, open, page};
+use super::routes::{Route, anybody, page};
 use super::{Admin, refuse};
 
 pub use session::Sessions;
@@ -56,8 +56,8 @@ pub(super) const PAGES: &[Route] = &[
     page("GET", "/events"),
     page("GET", "/config"),
     page("POST", "/logout"),
-    open("/page/{file}", "Style, script and picture of the status page."),
-    Route { method: "POST", ..open("/login", "Takes a token and gives a cookie that reads.") },
+    anybody("GET", "/page/{file}"),
+    anybody("POST", "/login"),
 ];
 
 /// The routes of the page.
