@@ -29,7 +29,7 @@ pub trait Reload: Send + Sync {
 pub struct LastReload {
     /// When.
     pub at: Wall,
-    /// The report of every problem, where it was refused.
+    /// Every problem with its place, a line each, where it was refused.
     pub result: Result<(), String>,
     /// Keys that have changed since the start and take effect at a restart.
     pub needs_restart: Vec<String>,

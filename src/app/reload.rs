@@ -104,8 +104,8 @@ impl Reloader {
                 Ok(applied)
             }
             Err(report) => {
-                let why = report.to_string();
-                self.telemetry.emit(Reloaded { result: Err(&why), needs_restart: &[], at });
+                self.telemetry.emit(Reloaded { result: Err(&report.to_string()), needs_restart: &[], at });
+                let why = problems(&report).join("\n");
                 self.telemetry.publish(Kind::Reload, at, refused(&report));
                 in_force.last = Some(admin::LastReload { at, result: Err(why), needs_restart: Vec::new() });
                 Err(report)
@@ -147,11 +147,14 @@ fn told(applied: &admin::Applied) -> Value {
     json!({"result": "success", "hash": hash, "changed": changed, "needsRestart": needs_restart})
 }
 
-/// Where the mistakes are and what they are; lines of the files stay in the log.
 fn refused(report: &Report) -> Value {
+    json!({"result": "failure", "problems": problems(report)})
+}
+
+/// Where the mistakes are and what they are; lines of the files stay in the log.
+fn problems(report: &Report) -> Vec<String> {
     let problems = report.problems().iter().take(PROBLEMS_MAX);
-    let problems: Vec<_> = problems.map(|problem| format!("{}: {}", problem.position(), problem.message())).collect();
-    json!({"result": "failure", "problems": problems})
+    problems.map(|problem| format!("{}: {}", problem.position(), problem.message())).collect()
 }
 
 impl admin::Reload for Reloader {

@@ -118,7 +118,7 @@ fn told(happening: &Happening, now: Wall) -> Told {
 
 /// The facts that are worth a word each, in the order in which they read best.
 fn words(facts: &Map<String, Value>) -> String {
-    const NAMES: [&str; 15] = [
+    const NAMES: [&str; 18] = [
         "change",
         "result",
         "who",
@@ -134,6 +134,9 @@ fn words(facts: &Map<String, Value>) -> String {
         "from",
         "to",
         "users",
+        "statusReason",
+        "detail",
+        "problems",
     ];
     let is_status = matches!(fact(facts, "to").as_str(), "OK" | "DEGRADED" | "DOWN");
     let told = NAMES.iter().filter(|name| !(is_status && matches!(**name, "from" | "to")));
