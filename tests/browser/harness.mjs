@@ -17,6 +17,8 @@ const FLAGS = [
   "--disable-component-update", "--disable-sync",
 ];
 const PATIENCE = 60_000;
+/** Where the programs are. */
+const BIN = process.env.BIN ?? path.join(REPO, "target/debug");
 
 /** A folder that goes with whoever asked for it. */
 export const scratch = () => fs.mkdtempSync(path.join(os.tmpdir(), "toolvane-browser-"));
@@ -24,7 +26,7 @@ export const scratch = () => fs.mkdtempSync(path.join(os.tmpdir(), "toolvane-bro
 /** Starts a program and waits until its log says `words`; gives the first match. */
 export const start = (program, args, words) =>
   new Promise((resolve, reject) => {
-    const child = spawn(path.join(REPO, "target/debug", program), args, { stdio: ["ignore", "ignore", "pipe"] });
+    const child = spawn(path.join(BIN, program), args, { stdio: ["ignore", "ignore", "pipe"] });
     let log = "";
     const timer = setTimeout(() => reject(new Error(`${program} did not say ${words}: ${log}`)), PATIENCE);
     child.stderr.on("data", (data) => {
@@ -50,7 +52,7 @@ const ended = (child) =>
 /** Runs a program to its end. */
 export const run = (program, args) =>
   new Promise((resolve, reject) => {
-    const child = spawn(path.join(REPO, "target/debug", program), args, { stdio: ["ignore", "ignore", "inherit"] });
+    const child = spawn(path.join(BIN, program), args, { stdio: ["ignore", "ignore", "inherit"] });
     child.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`${program} ended with ${code}`))));
     child.on("error", reject);
   });
