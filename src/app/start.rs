@@ -15,10 +15,10 @@ use super::otlp::Export;
 use super::reload::{self, Reloader};
 use super::watch;
 use crate::admin::principal::{TokenError, Tokens};
-use crate::admin::{self, Admin};
+use crate::admin::{self, Admin, Past, Place, Sessions};
 use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
-use crate::health::{Backing, MemoryOnly, Readiness, Registry};
+use crate::health::{Backing, Filter, MemoryOnly, Readiness, Registry};
 use crate::proxy::net::{self, Drain, DrainSignal, Limits, Workers};
 use crate::proxy::{Parts, Proxy, RuleSet};
 use crate::readiness::{Environment, Integrations};
@@ -174,6 +174,9 @@ impl App {
             diagnosis,
             readers: Admin::seats(),
             life: now.wall.0,
+            past: Past::new(&registry.documents(&Filter::default(), now), config.tuning.history_size, now),
+            place: Place::default(),
+            sessions: Sessions::new(&self.fresh_key, now.wall.0),
             clock: self.clock,
             reload: Arc::clone(&reloader) as Arc<dyn admin::Reload>,
             registry: Arc::clone(&registry),

@@ -42,7 +42,7 @@ pub use events::Event;
 pub use exposition::Rendered;
 pub use metrics::Connections;
 pub use sample::{HiddenTools, IntegrationState, Sample, ToolState};
-pub use tool::{BackendMetrics, InFlight, ToolMetrics};
+pub use tool::{BackendMetrics, InFlight, ToolMetrics, Totals};
 pub use words::{ListResult, Outcome, ProbeResult, Reason, RequestKind, TrialResult, Unjudged};
 
 use bus::{Bus, Kind};
@@ -213,6 +213,18 @@ impl Telemetry {
     /// The handles for calls of names that nobody vouches for: whatever a client sends must not use up the bound.
     pub fn unlisted_tool(&self, backend: &str) -> Arc<ToolMetrics> {
         self.backend(backend).other()
+    }
+
+    /// What was counted of each tool that has a label of its own.
+    pub fn totals(&self) -> Vec<(Arc<str>, Arc<str>, Totals)> {
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        tools.tools.iter().map(|((backend, tool), of)| (backend.clone(), tool.clone(), of.totals())).collect()
+    }
+
+    /// How many outcomes a rule has decided since the start.
+    pub fn rule_hits(&self, rule: &str) -> u64 {
+        let labels = labels::Rule { rule: labels::harmless(rule).into() };
+        self.metrics.rule_hits.get(&labels).map_or(0, |hits| hits.get())
     }
 
     /// The handles for connections to one of our own listeners: `proxy` or `admin`.

@@ -34,6 +34,21 @@ impl<const N: usize> Slots<N> {
             slot.get_or_init(resolve).inc();
         }
     }
+
+    fn get(&self, index: usize) -> u64 {
+        self.0.get(index).and_then(OnceLock::get).map_or(0, Counter::get)
+    }
+}
+
+/// What was counted of one tool since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Calls that were judged.
+    pub judged: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// Calls that were answered without the upstream.
+    pub refused: u64,
 }
 
 /// The handles of one backend.
@@ -154,6 +169,16 @@ impl ToolMetrics {
     /// The tool's label: its name, or `other`.
     pub fn tool_label(&self) -> &Arc<str> {
         &self.tool
+    }
+
+    /// What was counted so far.
+    pub fn totals(&self) -> Totals {
+        let of = |outcome: usize| (0..CODES).map(|code| self.calls.get(outcome * CODES + code)).sum::<u64>();
+        Totals {
+            judged: (0..OUTCOMES).map(of).sum(),
+            failed: of(Outcome::Failure as usize),
+            refused: (0..Reason::ALL.len()).map(|reason| self.short_circuits.get(reason)).sum(),
+        }
     }
 
     /// Counts a judged call.
