@@ -169,7 +169,9 @@ def said_of(text, function):
 
 
 def routes(_):
-    files = {file.stem: file.read_text() for file in sorted((REPO / "src" / "admin").glob("*.rs"))}
+    admin = REPO / "src" / "admin"
+    files = {file.stem: file.read_text() for file in sorted(admin.glob("*.rs"))}
+    files |= {file.parent.name: file.read_text() for file in sorted(admin.glob("*/mod.rs"))}
     rows = []
     for module, text in files.items():
         for path, methods in re.findall(r'\.route\(\s*"([^"]+)",\s*((?:[^()]|\([^()]*\))+)\)', text):
