@@ -34,17 +34,22 @@ pub(super) async fn explain(
     }
 }
 
-/// The exchange of a case, with what the configuration and the backend's list say of its tool.
+/// The exchange of a case.
 fn exchange(admin: &Admin, said: case::Raw) -> Result<Exchange, Refusal> {
     let case = said.into_case(admin.clock.now()).map_err(|error| unfit(error.to_string()))?;
-    let mut exchange = case.exchange;
+    Ok(known(admin, case.exchange))
+}
+
+/// An exchange with what the configuration and the backend's list say of its tool.
+pub(super) fn known(admin: &Admin, mut exchange: Exchange) -> Exchange {
     let at = (&*exchange.backend, &*exchange.tool);
     exchange.listed |= admin.proxy.tools().iter().any(|(backend, tool)| (&**backend, tool.as_str()) == at);
     exchange.session_tool |= admin.config.tools.is_session_tool(&exchange.tool);
-    Ok(exchange)
+    exchange
 }
 
-fn of(admin: &Admin, exchange: &Exchange, caller: &Caller) -> Explained {
+/// The same for an exchange at hand.
+pub(super) fn of(admin: &Admin, exchange: &Exchange, caller: &Caller) -> Explained {
     let policy = admin.config.tools.policy(&exchange.backend, &exchange.tool);
     let tuning = admin.config.tuning_of(&caller.tenant);
     health::explain(exchange, &admin.proxy.rules_of(caller), caller, &policy, &tuning)

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Admin, refuse};
+use crate::clock::Wall;
 
 /// Reads configuration and rules again and puts them in force, or keeps what is.
 pub trait Reload: Send + Sync {
@@ -18,6 +19,20 @@ pub trait Reload: Send + Sync {
     /// # Errors
     /// The report of every problem, with file, line and caret; what was in force still is.
     fn reload(&self) -> Result<Applied, String>;
+
+    /// The name of what is in force, and the last attempt to change it.
+    fn last(&self) -> (String, Option<LastReload>);
+}
+
+/// The last attempt to read anew, asked for or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastReload {
+    /// When.
+    pub at: Wall,
+    /// Every problem with its place, a line each, where it was refused.
+    pub result: Result<(), String>,
+    /// Keys that have changed since the start and take effect at a restart.
+    pub needs_restart: Vec<String>,
 }
 
 /// What a reload put in force.

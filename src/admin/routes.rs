@@ -6,6 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::body;
 use super::health::{Effective, Shown};
+use super::overview::Overview;
+use super::page::PAGES;
 use super::reload::Applied;
 use crate::config::Role;
 use crate::diagnosis::Job;
@@ -62,6 +64,7 @@ impl Route {
 
 /// What probes say, in either case.
 const TEXT: &[&str] = &["text/plain; charset=utf-8"];
+const HTML: &[&str] = &["text/html; charset=utf-8"];
 const EXPOSITION: &[&str] = &[
     "text/plain; version=0.0.4; charset=utf-8",
     "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -85,6 +88,16 @@ const fn write(
     body: Draw,
 ) -> Route {
     Route { method: "POST", role: Some(role), body: Some(body), ..read(path, about, query) }
+}
+
+/// A view of the status page, or a form on it that changes nothing.
+pub(super) const fn page(method: &'static str, path: &'static str) -> Route {
+    Route { method, ..read(path, "", &[]).telling(HTML) }
+}
+
+/// A path of the status page for everybody, whatever a request is addressed to.
+pub(super) const fn anybody(method: &'static str, path: &'static str) -> Route {
+    Route { role: None, ..page(method, path) }
 }
 
 const fn act(method: &'static str, path: &'static str, role: Role, about: &'static str) -> Route {
@@ -129,6 +142,8 @@ pub(super) const ROUTES: &[Route] = &[
         .giving(drawn::<Shown>),
     read("/v1/lookup", "What a caller is told about a tool.", CALLER).giving(drawn::<Effective>),
     read("/v1/tools", "Every tool that is known by name, and how it stands for a caller.", TOOLS),
+    read("/v1/overview", "Every tool as it stands for everybody, its rates, and its last 24 hours.", &[])
+        .giving(drawn::<Overview>),
     read("/v1/manifest", "What a caller would see of the tools, and why not the rest.", MANIFEST),
     read("/v1/integrations", "What backs tools, whether it is set up, and the tools that it unlocks.", &[]),
     read("/v1/integrations/{id}", "One integration.", &[]),
@@ -247,10 +262,10 @@ pub(super) const MCP: Route = act("POST", "/mcp", Role::Reader, "MCP over stream
 /// The route of a request, if there is one.
 pub(super) fn find(method: &Method, path: &str) -> Option<&'static Route> {
     let wanted = if *method == Method::HEAD { "GET" } else { method.as_str() };
-    ROUTES.iter().chain([&MCP]).find(|route| route.method == wanted && fits(route.path, path))
+    ROUTES.iter().chain([&MCP]).chain(PAGES).find(|route| route.method == wanted && fits(route.path, path))
 }
 
-fn fits(pattern: &str, path: &str) -> bool {
+pub(super) fn fits(pattern: &str, path: &str) -> bool {
     let mut given = path.split('/');
     let all = pattern.split('/').all(|part| {
         given.next().is_some_and(|given| if part.starts_with('{') { !given.is_empty() } else { part == given })
@@ -279,7 +294,7 @@ pub(super) fn is_read(method: &Method) -> bool {
 
 /// The paths, for whoever asked for another.
 pub(super) fn paths() -> String {
-    let mut paths: Vec<&str> = ROUTES.iter().chain([&MCP]).map(|route| route.path).collect();
+    let mut paths: Vec<&str> = PAGES.iter().chain(ROUTES).chain([&MCP]).map(|route| route.path).collect();
     paths.dedup();
     paths.join(", ")
 }

@@ -38,6 +38,7 @@ pub struct Reloader {
 struct InForce {
     config: Arc<Config>,
     hash: String,
+    last: Option<admin::LastReload>,
 }
 
 impl fmt::Debug for Reloader {
@@ -59,7 +60,7 @@ pub(super) struct Parts {
 impl Reloader {
     pub(super) fn new(parts: Parts) -> Reloader {
         let Parts { proxy, telemetry, clock, config, file, hash } = parts;
-        Reloader { proxy, telemetry, clock, started: file, in_force: Mutex::new(InForce { config, hash }) }
+        Reloader { proxy, telemetry, clock, started: file, in_force: Mutex::new(InForce { config, hash, last: None }) }
     }
 
     /// Reads the files again and puts them in force, or keeps what is. Tells log and metrics. Reads files: may block.
@@ -88,11 +89,13 @@ impl Reloader {
         let result = self.read(&in_force);
         let at = self.clock.now().wall;
         match result {
-            Ok((next, applied)) => {
+            Ok((mut next, applied)) => {
                 if asked || applied.changed || !applied.needs_restart.is_empty() {
                     let needs_restart = &applied.needs_restart;
                     self.telemetry.emit(Reloaded { result: Ok(&next.hash), needs_restart, at });
                     self.telemetry.publish(Kind::Reload, at, told(&applied));
+                    let needs_restart = needs_restart.clone();
+                    next.last = Some(admin::LastReload { at, result: Ok(()), needs_restart });
                 }
                 *in_force = next;
                 if asked {
@@ -102,7 +105,9 @@ impl Reloader {
             }
             Err(report) => {
                 self.telemetry.emit(Reloaded { result: Err(&report.to_string()), needs_restart: &[], at });
+                let why = problems(&report).join("\n");
                 self.telemetry.publish(Kind::Reload, at, refused(&report));
+                in_force.last = Some(admin::LastReload { at, result: Err(why), needs_restart: Vec::new() });
                 Err(report)
             }
         }
@@ -126,7 +131,10 @@ impl Reloader {
         if changed {
             self.proxy.replace_rules(layers.compile()?);
         }
-        Ok((InForce { config, hash: hash.clone() }, admin::Applied { hash, changed, needs_restart }))
+        Ok((
+            InForce { config, hash: hash.clone(), last: old.last.clone() },
+            admin::Applied { hash, changed, needs_restart },
+        ))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, InForce> {
@@ -139,15 +147,23 @@ fn told(applied: &admin::Applied) -> Value {
     json!({"result": "success", "hash": hash, "changed": changed, "needsRestart": needs_restart})
 }
 
-/// Where the mistakes are and what they are; lines of the files stay in the log.
 fn refused(report: &Report) -> Value {
+    json!({"result": "failure", "problems": problems(report)})
+}
+
+/// Where the mistakes are and what they are; lines of the files stay in the log.
+fn problems(report: &Report) -> Vec<String> {
     let problems = report.problems().iter().take(PROBLEMS_MAX);
-    let problems: Vec<_> = problems.map(|problem| format!("{}: {}", problem.position(), problem.message())).collect();
-    json!({"result": "failure", "problems": problems})
+    problems.map(|problem| format!("{}: {}", problem.position(), problem.message())).collect()
 }
 
 impl admin::Reload for Reloader {
     fn reload(&self) -> Result<admin::Applied, String> {
         Reloader::reload(self).map_err(|report| report.to_string())
+    }
+
+    fn last(&self) -> (String, Option<admin::LastReload>) {
+        let in_force = self.lock();
+        (in_force.hash.clone(), in_force.last.clone())
     }
 }

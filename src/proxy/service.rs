@@ -41,6 +41,11 @@ impl Proxy {
         self.shared.rules.store(Arc::new(rules));
     }
 
+    /// The rules in force.
+    pub fn rules(&self) -> Arc<RuleSet> {
+        self.shared.rules.load_full()
+    }
+
     /// The rules that judge this caller's calls.
     pub fn rules_of(&self, caller: &Caller) -> Arc<Table> {
         Arc::clone(self.shared.rules.load().table(caller))

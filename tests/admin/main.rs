@@ -16,6 +16,7 @@ mod kill;
 mod mcp;
 mod notify;
 mod overrides;
+mod page;
 mod server;
 mod support;
 mod writes;
