@@ -88,9 +88,13 @@ screenshots: ## Take docs/images anew: each view of the status page, light and d
 	cargo build --bin toolvane --example demo_server --example past
 	node tests/browser/screenshots.mjs
 
-fuzz: ## Fuzz each target for FUZZ_SECONDS, one after the other; needs a nightly toolchain and `cargo install cargo-fuzz`
+fuzz: ## Fuzz each target for FUZZ_SECONDS, one after the other; installs cargo-fuzz and, through rustup, a nightly toolchain
+	@rustup toolchain list | grep -q ^nightly || { echo "installing a nightly toolchain"; rustup toolchain install nightly --profile minimal; }
+	@command -v cargo-fuzz >/dev/null || { echo "installing cargo-fuzz"; cargo install --quiet --locked cargo-fuzz; }
+	cargo +nightly fuzz build
 	@for target in $(FUZZ_TARGETS); do \
 		echo "fuzz: $$target for $(FUZZ_SECONDS) s"; \
+		mkdir -p fuzz/corpus/$$target; \
 		nice cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1; \
 	done

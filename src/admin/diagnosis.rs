@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::Json as Answer;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::audit::Changed;
 use super::body::{self, Json, Lease, Refusal};
-use super::query::Parameters;
+use super::query::{Parameters, Path, Query};
 use super::target::{Shared, Who};
 use super::{Admin, refuse};
 use crate::diagnosis::{Diagnosis, Job, JobError, LEASE_MAX, State as Standing};

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use axum::Json as Answer;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 
 use super::Admin;
 use super::body::{Json, Refusal, unfit};
 use super::health::caller_of;
-use super::query::Parameters;
+use super::query::{Parameters, Query};
 use super::routes::EXPLAIN;
 use super::target::Shared;
 use crate::health::{self, Caller, Explained};

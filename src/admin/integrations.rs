@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
 use super::health::{answer, caller_of};
-use super::query::Parameters;
+use super::query::{Parameters, Path, Query};
 use super::{Admin, refuse};
 use crate::clock::Wall;
 use crate::health::Status;

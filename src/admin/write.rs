@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json as Answer;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -17,7 +17,7 @@ use super::audit::Changed;
 use super::body::{self, Clear, Cooldown, Decision, Json, Refusal, Statement, unfit};
 use super::health::Shown;
 use super::principal::Principal;
-use super::query::Parameters;
+use super::query::{Parameters, Path, Query};
 use super::routes::OVERRIDE;
 use super::target::{self, Named, Shared, Who};
 use super::{Admin, refuse};

@@ -18,6 +18,7 @@ mod index;
 pub mod lint;
 mod matcher;
 mod outcome;
+pub mod pattern;
 mod phrase;
 mod prefilter;
 mod quoted;

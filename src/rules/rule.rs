@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
-use regex::bytes::Regex;
 
 use super::exchange::BackendKind;
+use super::pattern::Pattern;
 use super::vocabulary::{Classification, DispatchCode, HealthAction, Scope, TransportFault};
 use crate::glob::Glob;
 use crate::yaml::{Place, Source};
 
-/// The id of the last rule of every table; new rules of a layer go right before it.
+/// The id of the last rule of every table; new rules of a layer that name no place go right before it.
 pub const FALLBACK: &str = "fallback";
 
 /// A rule that can be relied on.
@@ -21,6 +21,8 @@ pub const FALLBACK: &str = "fallback";
 pub struct Rule {
     /// Unique within a table.
     pub id: Arc<str>,
+    /// Before which rule a layer puts it, wherever its id stood.
+    pub before: Option<Before>,
     /// What must hold.
     pub when: When,
     /// What is then said.
@@ -31,6 +33,15 @@ pub struct Rule {
     pub tests: Vec<RuleTest>,
     /// Where it is written.
     pub origin: Origin,
+}
+
+/// The rule before which another is put.
+#[derive(Clone, Debug)]
+pub struct Before {
+    /// Its id.
+    pub id: Arc<str>,
+    /// Where that is written.
+    pub place: Place,
 }
 
 /// Where something of a rule file is written.
@@ -127,9 +138,9 @@ pub struct When {
     /// `bodyContains`, folded.
     pub contains: Option<Vec<Box<str>>>,
     /// `bodyRegex`, over the bytes of the text as it came; classes and case are those of ASCII unless `(?u)` says otherwise.
-    pub regex: Option<Vec<Regex>>,
+    pub regex: Option<Vec<Pattern>>,
     /// `reasonWords`: phrases over the words of the reason (see [`super::phrase`]).
-    pub phrases: Option<Vec<Regex>>,
+    pub phrases: Option<Vec<Pattern>>,
     /// `not`: none of its fields may hold.
     pub not: Option<Box<When>>,
 }

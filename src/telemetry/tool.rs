@@ -4,13 +4,17 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use prometheus::encoding::prometheus_protobuf::prometheus_data_model;
 use prometheus::metrics::counter::Counter;
 use prometheus::metrics::gauge::Gauge;
 use prometheus::metrics::histogram::Histogram;
 
+use super::exemplars::Exemplars;
 use super::labels::{self, Name, OTHER, Word};
 use super::metrics::{Connections, Metrics, NO_CODE};
+use super::trace::TraceContext;
 use super::words::{Outcome, Reason, RequestKind, Unjudged};
+use crate::clock::Wall;
 use crate::rules::DispatchCode;
 
 const CODES: usize = 5;
@@ -139,6 +143,7 @@ pub struct ToolMetrics {
     would_short_circuit: Slots<{ Reason::ALL.len() }>,
     call_duration: OnceLock<Histogram>,
     upstream_duration: OnceLock<Histogram>,
+    exemplars: Exemplars,
 }
 
 impl ToolMetrics {
@@ -152,6 +157,7 @@ impl ToolMetrics {
             would_short_circuit: Slots::new(),
             call_duration: OnceLock::new(),
             upstream_duration: OnceLock::new(),
+            exemplars: Exemplars::default(),
         }
     }
 
@@ -199,6 +205,15 @@ impl ToolMetrics {
             let resolve = || self.metrics.upstream_duration.get_or_create_owned(&self.labels());
             self.upstream_duration.get_or_init(resolve).observe(upstream.as_secs_f64());
         }
+    }
+
+    /// The trace that a judged call belongs to.
+    pub(super) fn exemplar(&self, trace: &TraceContext, duration: Duration, at: Wall) {
+        self.exemplars.observe(trace, duration, at);
+    }
+
+    pub(super) fn fill_exemplars(&self, histogram: &mut prometheus_data_model::Histogram) {
+        self.exemplars.fill(histogram);
     }
 
     /// Counts an answer given without the upstream.
