@@ -43,8 +43,8 @@ await write("override", {
 for (let second = 0; second < 9; second += 1) {
   for (let times = 0; times < 6; times += 1) await harness.call(proxy, "echo", { text: "hello" });
   for (const tool of ["broken", "flaky", "rate_limited", "needs_permission", "expired_token"]) await harness.call(proxy, tool, {}, "alice");
-  await harness.call(proxy, "bad_arguments", { seats: 12, class: "economy" }, "bob");
-  await harness.call(proxy, "ask", {}, "carol");
+  await harness.call(proxy, "bad_arguments", { seats: 12, class: "economy" });
+  await harness.call(proxy, "ask", {});
   await pause(1_000);
 }
 const chromium = await harness.browser();
