@@ -361,3 +361,10 @@ fn each_oddity_of_a_rule_is_a_warning_with_its_kind() {
     let lines: Vec<i64> = answer["warnings"].as_array().unwrap().iter().map(|w| w["line"].as_i64().unwrap()).collect();
     assert_eq!(lines, [2, 3, 4, 5, 7, 8]);
 }
+
+#[test]
+fn top_without_a_terminal_says_what_to_use_instead() {
+    let said = Desk::with(&[]).run(&["top"]);
+    assert_eq!((said.code, said.data.as_str()), (2, ""));
+    assert!(said.words.contains("needs a terminal; `toolvane status` prints the same once"), "{said:?}");
+}

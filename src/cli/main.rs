@@ -10,7 +10,7 @@ use super::rules::{Layered, Streams, refuse};
 use super::settings::Settings;
 use super::{
     BAD, FINE, USAGE, ask, classify, events, explain, healthcheck, integrations, replay, run, settings, status, steer,
-    test,
+    test, top,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::yaml::Style;
@@ -43,6 +43,7 @@ pub fn main() -> u8 {
         Command::Integrations(args) => ask::run(words, integrations::integrations(&args, &mut io::stdout())),
         Command::Manifest(args) => ask::run(words, integrations::manifest(&args, &mut io::stdout())),
         Command::Status(args) => ask::run(words, status::status(&args, &mut io::stdout())),
+        Command::Top(args) => top::top(&args, !super::args::no_color(), words),
         Command::Events(args) => ask::run(words, events::events(&args, &mut io::stdout())),
         Command::Set(args) => ask::run(words, steer::set(&args, &mut io::stdout())),
         Command::Clear(args) => ask::run(words, steer::clear(&args, &mut io::stdout())),

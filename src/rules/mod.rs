@@ -26,6 +26,7 @@ mod reading;
 mod redact;
 pub mod rule;
 mod search;
+pub mod secrets;
 pub mod suite;
 mod table;
 pub mod target;

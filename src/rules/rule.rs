@@ -1,6 +1,7 @@
 //! One rule in its valid form: what it asks of an exchange and what it says when all of that holds (DESIGN 6).
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +51,14 @@ pub struct Origin {
     pub source: Arc<Source>,
     /// The place in it.
     pub place: Place,
+}
+
+impl fmt::Display for Origin {
+    /// As compilers write it: `file:line:column`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.source.line_column(self.place);
+        write!(f, "{}:{line}:{column}", self.source.name())
+    }
 }
 
 /// What a matching rule says.

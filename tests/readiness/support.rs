@@ -303,11 +303,20 @@ pub(crate) struct Listening {
 impl Listening {
     pub(crate) async fn to(front: &Front) -> Listening {
         front.post(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}), &[]).await;
-        let mut stream = TcpStream::connect(front.running.listen[0]).await.unwrap();
-        let head = "GET /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
+        Listening::at(front.running.listen[0], "/mcp", ": open").await
+    }
+
+    /// Somebody who follows events of the admin surface.
+    pub(crate) async fn events(front: &Front, kind: &str) -> Listening {
+        Listening::at(front.running.admin, &format!("/v1/events?kind={kind}"), "retry: ").await
+    }
+
+    async fn at(address: SocketAddr, path: &str, begins: &str) -> Listening {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut listening = Listening { stream, heard: String::new() };
-        listening.hears(": open").await;
+        listening.hears(begins).await;
         listening
     }
 

@@ -13,7 +13,7 @@ mod mistakes;
 #[cfg(test)]
 mod tests;
 
-pub use exceptions::fault;
+pub use exceptions::{fault, faults};
 pub use suite::{cases_schema, read_cases};
 
 use std::cell::RefCell;
