@@ -32,7 +32,7 @@ proptest! {
 
     #[test]
     fn the_store_holds_what_a_plain_map_would_hold(steps in prop::collection::vec(any_step(), 1..40)) {
-        let place = Place::new();
+        let place = Place::quick();
         let mut store = place.open().0;
         let mut model: BTreeMap<String, Document> = BTreeMap::new();
         for (version, step) in steps.into_iter().enumerate() {

@@ -28,6 +28,13 @@ impl Place {
         Place { directory, path }
     }
 
+    /// In memory where the machine has such a place: for what does not depend on a disk and writes very often.
+    pub(crate) fn quick() -> Place {
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let path = directory.path().join("state.redb");
+        Place { directory, path }
+    }
+
     pub(crate) fn open(&self) -> (Store, Opened) {
         open(&self.path).unwrap()
     }

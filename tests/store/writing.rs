@@ -1,6 +1,7 @@
 //! Writing, reading back, grouping, deleting, closing.
 
-use toolvane::clock::{Clock, SystemClock};
+use std::time::Duration;
+
 use toolvane::health::{Backing, Document};
 use toolvane::store::{CommitError, Opened, Settings, Store};
 
@@ -105,7 +106,13 @@ fn the_file_is_nobody_elses_to_read() {
     assert_eq!(mode & 0o777, 0o600, "{mode:o}");
 }
 
-/// The figure is 300 ms in an optimised build on a quiet machine; the limit here is five times that.
+/// Of this thread, which opens and loads: other work of the machine is not in it.
+fn cpu_time() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(spent).unwrap()
+}
+
+/// The figure is 300 ms in an optimised build; the limit here is five times that.
 #[test]
 fn ten_thousand_documents_open_and_load_quickly() {
     let place = Place::new();
@@ -113,14 +120,13 @@ fn ten_thousand_documents_open_and_load_quickly() {
     block_on(store.commit((0..10_000).map(|n| document(&format!("tool-{n}"), n)).collect())).unwrap();
     drop(store);
 
-    let started = SystemClock.now();
+    let started = cpu_time();
     let (store, _) = place.open();
-    let opened = SystemClock.now();
+    let opened = cpu_time() - started;
     let loaded = store.load_all().len();
-    let done = SystemClock.now();
-    let (opening, whole) = (opened.tick.since(started.tick), done.tick.since(started.tick));
+    let whole = cpu_time() - started;
     println!(
-        "opened in {opening:?}, opened and loaded {loaded} documents in {whole:?}, {} bytes",
+        "opened in {opened:?}, opened and loaded {loaded} documents in {whole:?}, {} bytes",
         store.stats().file_bytes
     );
     assert_eq!(loaded, 10_000);

@@ -18,6 +18,8 @@ pub(super) fn lay(mut below: Vec<Rule>, layer: Vec<Rule>, report: &mut Report) -
             },
             Some(before) if position(&below, &before.id).is_none() => {
                 report.push(misplaced(&rule, before, &below, &own));
+                // Told once: rules that name this one find it.
+                insert_before(&mut below, FALLBACK, rule);
             }
             Some(before) => {
                 known.map(|at| below.remove(at));

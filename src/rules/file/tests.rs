@@ -222,7 +222,7 @@ fn a_rule_that_cannot_come_before_another_is_told_why() {
     assert!(unknown.contains("did you mean `http-40") && unknown.contains("rules.yaml:2:21"), "{unknown}");
     let waiting = said(&[layer(&[put("a", "b"), put("b", "a")])]);
     assert!(waiting.contains("the rule `b` stands further down in this file"), "{waiting}");
-    assert!(waiting.contains("no rule `a`") && waiting.contains("`b` could come before"), "{waiting}");
+    assert_eq!(waiting.matches("error:").count(), 1, "{waiting}");
     assert!(said(&[layer(&[put("a", "a")])]).contains("a rule cannot come before itself"));
     assert!(said(&[layer(&[put("fallback", "http-403")])]).contains("`fallback` is the last rule and stays it"));
     let above = said(&[layer(&[put("a", "of-project")]), layer(&[put("of-project", "fallback")])]);
