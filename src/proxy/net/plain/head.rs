@@ -52,7 +52,8 @@ pub(super) fn request(head: &Bytes, most_fields: usize) -> Option<RequestHead> {
         return None;
     }
     let target = parsed.path.filter(|target| target.starts_with('/'))?;
-    if !is_crlf_only(head) {
+    let has_empty_lines = head.starts_with(b"\r") || head.starts_with(b"\n");
+    if has_empty_lines || !is_crlf_only(head) {
         return None;
     }
     let mut request = Request::new(());

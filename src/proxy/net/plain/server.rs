@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::{Request, Response};
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Sleep, sleep};
@@ -290,15 +290,11 @@ impl Connection {
         let _ = self.writing.shutdown().await;
         let may_be_sent_more = self.unread || !self.input.is_empty();
         let Some(reading) = self.reading.as_mut().filter(|_| may_be_sent_more) else { return };
-        let mut scratch = [0_u8; 4096];
         let rest = poll_fn(|cx| {
-            loop {
-                let mut buffer = ReadBuf::new(&mut scratch);
-                match ready!(Pin::new(&mut *reading).poll_read(cx, &mut buffer)) {
-                    Ok(()) if !buffer.filled().is_empty() => {}
-                    _ => return Poll::Ready(()),
-                }
+            while ready!(poll_read(reading, cx, &mut self.input, read::FEW)).is_ok_and(|n| n > 0) {
+                self.input.clear();
             }
+            Poll::Ready(())
         });
         let _ = tokio::time::timeout(LINGER, rest).await;
     }
