@@ -26,7 +26,8 @@ const INVALID_PARAMS: i64 = -32602;
 
 /// Carries one call.
 pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
-    let wanted = Wanted::new(&visit, tool);
+    let mut wanted = Wanted::new(&visit, tool);
+    wanted.origin = visit.origin(&held.parts.headers, Some((&held.bytes, request.id)));
     let passes = request.params.is_continuation || headers_disagree(&held.parts.headers, request, tool);
     let looker = visit.looker_at(visit.started);
     let shape = Shape { id: request.id.into(), has_task: request.params.has_task };
@@ -171,6 +172,7 @@ struct Shape {
 }
 
 fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal, shape: &Shape) -> Response<Body> {
+    wanted.ended_here(visit, refusal.reason());
     let (facts, words) = refusal.explain(visit, wanted);
     own_answer(visit, shape, &words, &facts, refusal.reason())
 }

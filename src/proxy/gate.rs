@@ -12,6 +12,7 @@ use crate::config::{BackendKind, ToolSettings};
 use crate::health::document::WHOLE_BACKEND;
 use crate::health::{Admission, Permit, StatusReason, ToolRef, Unready, View};
 use crate::telemetry::events::{LimitRejected, ShortCircuited, WouldShortCircuit};
+use crate::telemetry::trace::{CallSpan, Ended, Origin};
 use crate::telemetry::{Reason, ToolMetrics};
 
 /// A tool that somebody wants to call.
@@ -20,6 +21,8 @@ pub(super) struct Wanted {
     pub(super) at: ToolRef,
     pub(super) settings: Arc<ToolSettings>,
     metrics: Arc<ToolMetrics>,
+    /// What its span will say of the request, where there will be one.
+    pub(super) origin: Option<Arc<Origin>>,
 }
 
 /// Why a call may not pass.
@@ -47,7 +50,12 @@ impl Wanted {
                 visit.backend.metrics.other()
             }
         });
-        Wanted { at: visit.backend.tool(tool), settings: visit.shared.config.tools.settings(backend, tool), metrics }
+        Wanted {
+            at: visit.backend.tool(tool),
+            settings: visit.shared.config.tools.settings(backend, tool),
+            metrics,
+            origin: None,
+        }
     }
 
     /// A place for the call and, if the tool is RETESTING, the right to be its trial.
@@ -106,7 +114,24 @@ impl Wanted {
             permit,
             arguments,
             place,
+            origin: self.origin.clone(),
         })
+    }
+
+    /// The call was answered without the upstream.
+    pub(super) fn ended_here(&self, visit: &Visit, reason: facts::Reason) {
+        if let Some(origin) = &self.origin {
+            let duration = visit.shared.clock.now().tick.since(visit.started.tick);
+            visit.shared.telemetry.span(&CallSpan {
+                backend: &visit.backend.name,
+                tool: &self.at.tool,
+                server: visit.backend.config.address(),
+                origin,
+                started: visit.started,
+                duration,
+                ended: Ended::ShortCircuited(reason.as_str()),
+            });
+        }
     }
 
     /// Counts the refusal of a call that nothing but the operator can change.

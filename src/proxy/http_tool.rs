@@ -22,7 +22,8 @@ pub(super) async fn handle(visit: Visit, request: Request<Body>) -> Response<Bod
         return visit.pass(request).await;
     };
     visit.backend.metrics.request(RequestKind::ToolCall);
-    let wanted = Wanted::new(&visit, &tool);
+    let mut wanted = Wanted::new(&visit, &tool);
+    wanted.origin = visit.origin(request.headers(), None);
     let admitted = match visit.looker_at(visit.started).access(&wanted.at, &wanted.settings) {
         Access::NoRole => return not_found(),
         Access::Disallowed => Err(wanted.refuse(&visit, Refusal::Disallowed)),
@@ -75,6 +76,7 @@ fn failed(ticket: Ticket, tool: &str, fault: &Fault) -> Response<Body> {
 }
 
 fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal) -> Response<Body> {
+    wanted.ended_here(visit, refusal.reason());
     let (facts, words) = refusal.explain(visit, wanted);
     let status = match refusal {
         Refusal::Down(_) | Refusal::Unready(_) => StatusCode::SERVICE_UNAVAILABLE,

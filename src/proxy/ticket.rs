@@ -1,5 +1,6 @@
 //! One admitted call, from the gate to its judgement: recorded exactly once, or abandoned when dropped (DESIGN 4).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use crate::rules::{self, Classification, target};
 use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Table, Verdict};
 use crate::store;
 use crate::telemetry::events::CallEnded;
+use crate::telemetry::trace::{CallSpan, Ended, Origin};
 use crate::telemetry::{InFlight, Outcome, ToolMetrics};
 
 /// A call on its way.
@@ -30,6 +32,7 @@ pub(super) struct Ticket {
     call: Option<Call>,
     /// Raw JSON; looked into only when a call fails.
     arguments: Bytes,
+    origin: Option<Arc<Origin>>,
     _in_flight: InFlight,
     _place: CallPermit,
 }
@@ -48,6 +51,7 @@ pub(super) struct Opening {
     /// Raw JSON; empty if there are none.
     pub(super) arguments: Bytes,
     pub(super) place: CallPermit,
+    pub(super) origin: Option<Arc<Origin>>,
 }
 
 /// A call that has been judged, for the words to its caller.
@@ -79,6 +83,7 @@ impl Ticket {
             metrics: opening.metrics,
             call: Some(call),
             arguments: opening.arguments,
+            origin: opening.origin,
             _place: opening.place,
         }
     }
@@ -145,7 +150,7 @@ impl Ticket {
     }
 
     fn record(&self, call: Call, verdict: &Verdict, exchange: Option<&Exchange>, now: Now) {
-        self.count(&call, Outcome::from(verdict.kind), verdict.finding.as_ref());
+        self.count(&call, Outcome::from(verdict.kind), verdict.finding.as_ref(), exchange);
         let effects = self.shared.registry.record(call, verdict, now, &mut || (self.shared.random)());
         if let Some(exchange) = exchange {
             self.ask_for_diagnosis(&effects, exchange, verdict, now);
@@ -174,8 +179,9 @@ impl Ticket {
         }
     }
 
-    fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>) {
-        let duration = self.shared.clock.now().tick.since(call.started.tick);
+    fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>, exchange: Option<&Exchange>) {
+        let now = self.shared.clock.now();
+        let duration = now.tick.since(call.started.tick);
         // A success proves that a tool exists which no list named: from then on it may have a name in the metrics.
         let unnamed = outcome == Outcome::Success && **self.metrics.tool_label() != *call.at.tool;
         let proven = unnamed.then(|| self.shared.telemetry.proven_tool(&call.at.backend, &call.at.tool));
@@ -186,7 +192,20 @@ impl Ticket {
             finding,
             duration,
             upstream: Some(duration),
+            trace: self.origin.as_ref().and_then(|origin| origin.parent.as_ref()).map(|parent| (parent, now.wall)),
         });
+        if let Some(origin) = &self.origin {
+            let error = exchange.and_then(error_type);
+            self.shared.telemetry.span(&CallSpan {
+                backend: &call.at.backend,
+                tool: &call.at.tool,
+                server: self.backend.config.address(),
+                origin,
+                started: call.started,
+                duration,
+                ended: Ended::Judged { outcome, finding, error: error.as_deref() },
+            });
+        }
     }
 
     fn targets(&self) -> Vec<String> {
@@ -227,6 +246,18 @@ impl Ticket {
     }
 }
 
+/// What kind of failure an answer is, in the words of OpenTelemetry's conventions for MCP; `None` for a success.
+fn error_type(exchange: &Exchange) -> Option<Cow<'static, str>> {
+    match (&exchange.fault, &exchange.answer, exchange.status) {
+        _ if exchange.succeeded() => None,
+        (Some(fault), ..) => Some(fault.kind.as_str().into()),
+        (None, rules::Answer::Error { code, .. }, _) => Some(code.to_string().into()),
+        (None, rules::Answer::Result { is_error: true, .. }, _) => Some("tool_error".into()),
+        (None, _, Some(status)) => Some(status.to_string().into()),
+        _ => None,
+    }
+}
+
 /// What a failure said, in one text; empty for a success.
 pub(super) fn said(exchange: &Exchange) -> String {
     if exchange.succeeded() {
@@ -247,7 +278,7 @@ pub(super) fn said(exchange: &Exchange) -> String {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(call) = &self.call {
-            self.count(call, Outcome::Abandoned, None);
+            self.count(call, Outcome::Abandoned, None, None);
             self.shared.abandoned();
         }
     }

@@ -18,6 +18,7 @@ use crate::clock::Now;
 use crate::health::Caller;
 use crate::mcp::Format;
 use crate::rules::TransportFault;
+use crate::telemetry::trace::Origin;
 
 /// A request and its circumstances.
 #[derive(Clone, Debug)]
@@ -50,6 +51,12 @@ impl Visit {
             profile: self.profile.as_deref(),
             now,
         }
+    }
+
+    /// What span and exemplar of a call will say of its request; `None` if it names no trace and nobody is told of spans.
+    pub(super) fn origin(&self, headers: &HeaderMap, message: Option<(&[u8], &str)>) -> Option<Arc<Origin>> {
+        let origin = || Arc::new(Origin::of(headers, message));
+        (self.shared.telemetry.traces() || Origin::is_named(headers, message)).then(origin)
     }
 
     /// Where answers to this request are matched.

@@ -14,7 +14,9 @@ use super::Settings;
 use super::labels::{self, Name, Names, Word};
 
 /// Seconds: the bounds of OpenTelemetry's convention for MCP durations.
-const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+pub(super) const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+/// The family that has exemplars.
+pub(super) const CALL_DURATION: &str = "toolvane_call_duration_seconds";
 /// Growth of native buckets, about 9 %, and how many of them one series may hold.
 const NATIVE_FACTOR: f64 = 1.1;
 const NATIVE_BUCKETS_MAX: usize = 160;

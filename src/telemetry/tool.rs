@@ -4,13 +4,17 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use prometheus::encoding::prometheus_protobuf::prometheus_data_model;
 use prometheus::metrics::counter::Counter;
 use prometheus::metrics::gauge::Gauge;
 use prometheus::metrics::histogram::Histogram;
 
+use super::exemplars::Exemplars;
 use super::labels::{self, Name, OTHER, Word};
 use super::metrics::{Connections, Metrics, NO_CODE};
+use super::trace::TraceContext;
 use super::words::{Outcome, Reason, RequestKind, Unjudged};
+use crate::clock::Wall;
 use crate::rules::DispatchCode;
 
 const CODES: usize = 5;
@@ -30,6 +34,21 @@ impl<const N: usize> Slots<N> {
             slot.get_or_init(resolve).inc();
         }
     }
+
+    fn get(&self, index: usize) -> u64 {
+        self.0.get(index).and_then(OnceLock::get).map_or(0, Counter::get)
+    }
+}
+
+/// What was counted of one tool since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Calls that were judged.
+    pub judged: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// Calls that were answered without the upstream.
+    pub refused: u64,
 }
 
 /// The handles of one backend.
@@ -124,6 +143,7 @@ pub struct ToolMetrics {
     would_short_circuit: Slots<{ Reason::ALL.len() }>,
     call_duration: OnceLock<Histogram>,
     upstream_duration: OnceLock<Histogram>,
+    exemplars: Exemplars,
 }
 
 impl ToolMetrics {
@@ -137,6 +157,7 @@ impl ToolMetrics {
             would_short_circuit: Slots::new(),
             call_duration: OnceLock::new(),
             upstream_duration: OnceLock::new(),
+            exemplars: Exemplars::default(),
         }
     }
 
@@ -148,6 +169,16 @@ impl ToolMetrics {
     /// The tool's label: its name, or `other`.
     pub fn tool_label(&self) -> &Arc<str> {
         &self.tool
+    }
+
+    /// What was counted so far.
+    pub fn totals(&self) -> Totals {
+        let of = |outcome: usize| (0..CODES).map(|code| self.calls.get(outcome * CODES + code)).sum::<u64>();
+        Totals {
+            judged: (0..OUTCOMES).map(of).sum(),
+            failed: of(Outcome::Failure as usize),
+            refused: (0..Reason::ALL.len()).map(|reason| self.short_circuits.get(reason)).sum(),
+        }
     }
 
     /// Counts a judged call.
@@ -174,6 +205,15 @@ impl ToolMetrics {
             let resolve = || self.metrics.upstream_duration.get_or_create_owned(&self.labels());
             self.upstream_duration.get_or_init(resolve).observe(upstream.as_secs_f64());
         }
+    }
+
+    /// The trace that a judged call belongs to.
+    pub(super) fn exemplar(&self, trace: &TraceContext, duration: Duration, at: Wall) {
+        self.exemplars.observe(trace, duration, at);
+    }
+
+    pub(super) fn fill_exemplars(&self, histogram: &mut prometheus_data_model::Histogram) {
+        self.exemplars.fill(histogram);
     }
 
     /// Counts an answer given without the upstream.
