@@ -171,6 +171,16 @@ impl Raw {
         self.read_until("\r\n\r\n").await
     }
 
+    /// A head, if one comes before the end of the connection.
+    pub(crate) async fn try_read_head(&mut self) -> Option<String> {
+        while find(&self.buffer, b"\r\n\r\n").is_none() {
+            if !within("a head", self.fill()).await {
+                return None;
+            }
+        }
+        Some(self.read_head().await)
+    }
+
     /// Exactly `n` bytes.
     pub(crate) async fn read_n(&mut self, n: usize) -> Vec<u8> {
         within(&format!("{n} bytes"), async {

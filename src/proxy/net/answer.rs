@@ -21,7 +21,7 @@ use super::upstream::HttpVersion;
 use super::{h1, h2};
 
 /// How long the rest of a request's body may stand still once its answer is complete.
-const REST_STALL: Duration = Duration::from_secs(10);
+pub(super) const REST_STALL: Duration = Duration::from_secs(10);
 
 /// What lives as long as one call: its end cancels the rest of the request's body.
 pub(super) struct Call {

@@ -14,7 +14,7 @@ use super::answer::Answer;
 use super::fault::{Fault, Side};
 use super::idle::Idle;
 use super::observe::{BodyObserver, Observed};
-
+use super::plain;
 use super::wire::Busy;
 
 /// A request or response body. Streams pass through it frame by frame, without a copy.
@@ -28,7 +28,9 @@ enum Kind {
     Empty,
     Full(Bytes),
     Downstream(Incoming),
+    Received(Box<plain::Received>),
     Upstream(Answer),
+    Plain(Box<plain::Answer>),
     Boxed(UnsyncBoxBody<Bytes, Fault>),
 }
 
@@ -62,11 +64,19 @@ impl Body {
     #[must_use]
     pub fn idle_after(self, limit: Duration) -> Body {
         let side = if self.is_downstream() { Side::Downstream } else { Side::Upstream };
-        if self.is_end_stream() { self } else { Body::stream(Idle::new(self, side, limit)) }
+        if self.is_end_stream() || self.is_full() { self } else { Body::stream(Idle::new(self, side, limit)) }
     }
 
     pub(super) fn answer(answer: Answer) -> Body {
         Body::of(Kind::Upstream(answer))
+    }
+
+    pub(super) fn received(received: plain::Received) -> Body {
+        Body::of(Kind::Received(Box::new(received)))
+    }
+
+    pub(super) fn plain(answer: plain::Answer) -> Body {
+        Body::of(Kind::Plain(Box::new(answer)))
     }
 
     pub(super) fn during(mut self, busy: Busy) -> Body {
@@ -76,7 +86,7 @@ impl Body {
 
     /// Whether it is still the dispatcher's own, unread.
     pub(super) fn is_downstream(&self) -> bool {
-        matches!(self.kind, Kind::Downstream(_))
+        matches!(self.kind, Kind::Downstream(_) | Kind::Received(_))
     }
 
     /// Whether all of it is at hand.
@@ -113,8 +123,8 @@ impl fmt::Debug for Body {
         let kind = match &self.kind {
             Kind::Empty => "empty",
             Kind::Full(_) => "full",
-            Kind::Downstream(_) => "downstream",
-            Kind::Upstream(_) => "upstream",
+            Kind::Downstream(_) | Kind::Received(_) => "downstream",
+            Kind::Upstream(_) | Kind::Plain(_) => "upstream",
             Kind::Boxed(_) => "boxed",
         };
         f.debug_struct("Body").field("kind", &kind).finish_non_exhaustive()
@@ -143,7 +153,9 @@ impl HttpBody for Body {
                 }
                 polled.map(|frame| frame.map(|f| f.map_err(|e| Fault::from_body(&e, Side::Downstream))))
             }
+            Kind::Received(body) => Pin::new(body).poll_frame(cx),
             Kind::Upstream(answer) => Pin::new(answer).poll_frame(cx),
+            Kind::Plain(answer) => Pin::new(answer).poll_frame(cx),
             Kind::Boxed(body) => Pin::new(body).poll_frame(cx),
         }
     }
@@ -153,7 +165,9 @@ impl HttpBody for Body {
             Kind::Empty => true,
             Kind::Full(_) => false,
             Kind::Downstream(incoming) => incoming.is_end_stream(),
+            Kind::Received(body) => body.is_end_stream(),
             Kind::Upstream(answer) => answer.is_end_stream(),
+            Kind::Plain(answer) => answer.is_end_stream(),
             Kind::Boxed(body) => body.is_end_stream(),
         }
     }
@@ -163,7 +177,9 @@ impl HttpBody for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
             Kind::Downstream(incoming) => incoming.size_hint(),
+            Kind::Received(body) => body.size_hint(),
             Kind::Upstream(answer) => answer.size_hint(),
+            Kind::Plain(answer) => answer.size_hint(),
             Kind::Boxed(body) => body.size_hint(),
         }
     }

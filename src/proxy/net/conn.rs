@@ -23,6 +23,7 @@ use super::body::Body;
 use super::drain::DrainSignal;
 use super::limits::{HYPER_HEADERS, Limits};
 use super::own::Refusal;
+use super::plain::{self, Handover};
 use super::quiet::Quiet;
 use super::rarely::rarely;
 use super::upgrade::Tunnels;
@@ -44,9 +45,25 @@ pub struct ConnInfo {
     pub local: SocketAddr,
     /// Which of the listeners given to [`serve`](super::serve) accepted it.
     pub listener: usize,
+    pub(super) link: Arc<Link>,
+}
+
+/// What the requests of one connection share.
+#[derive(Debug)]
+pub(super) struct Link {
     pub(super) tunnels: Arc<Tunnels>,
     /// The turn of an HTTP/1.1 connection, which can take interim answers.
     pub(super) turn: Option<Arc<Turn>>,
+    /// Its requests are plain ones.
+    pub(super) plain: bool,
+}
+
+impl ConnInfo {
+    /// The same connection, spoken over in turns.
+    pub(super) fn in_turns(&self, turn: Arc<Turn>, plain: bool) -> ConnInfo {
+        let link = Link { tunnels: Arc::clone(&self.link.tunnels), turn: Some(turn), plain };
+        ConnInfo { link: Arc::new(link), ..self.clone() }
+    }
 }
 
 /// What all connections of a server share.
@@ -59,52 +76,65 @@ pub(super) struct Shared<S> {
 }
 
 /// Serves `stream` until it ends. Errors end the connection, and nobody else cares.
-pub(super) async fn run<S, F>(mut stream: TcpStream, info: ConnInfo, shared: Arc<Shared<S>>)
+pub(super) async fn run<S, F>(stream: TcpStream, info: ConnInfo, shared: Arc<Shared<S>>)
 where
     S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let _ = stream.set_nodelay(true);
-    match sniff(&mut stream, &shared).await {
-        Some((true, prefix)) => run_h2(stream, prefix, info, shared).await,
-        Some((false, prefix)) => run_h1(stream, prefix, info, shared).await,
+    if let Some(handover) = plain::serve(stream, &info, &shared).await {
+        // Few connections come here, and what is kept on the way would take room in all.
+        Box::pin(run_hyper(handover, info, shared)).await;
+    }
+}
+
+/// Serves what is not plain.
+pub(super) async fn run_hyper<S, F>(mut handover: Handover, info: ConnInfo, shared: Arc<Shared<S>>)
+where
+    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    match sniff(&mut handover, &shared).await {
+        Some(true) => run_h2(handover.stream, handover.read, info, shared).await,
+        Some(false) => run_h1(handover, info, shared).await,
         None => {}
     }
 }
 
-/// Whether the dispatcher speaks HTTP/2, and the bytes that were read to know. `None`: it went away or said nothing.
-async fn sniff<S>(stream: &mut TcpStream, shared: &Shared<S>) -> Option<(bool, Bytes)> {
-    let mut drain = shared.drain.clone();
-    let mut read = Vec::with_capacity(PREFACE.len());
-    tokio::select! {
-        more = tokio::time::timeout(shared.limits.idle_timeout, read_more(stream, &mut read)) => more.ok()??,
-        _ = drain.stopping() => return None,
+/// Whether the dispatcher speaks HTTP/2. `None`: it went away, or did not come to the end of saying so.
+async fn sniff<S>(handover: &mut Handover, shared: &Shared<S>) -> Option<bool> {
+    if handover.overdue {
+        return (!PREFACE.starts_with(&handover.read)).then_some(false);
     }
+    let mut read = Vec::from(std::mem::take(&mut handover.read));
     let decided = async {
         while read.len() < PREFACE.len() && PREFACE.starts_with(&read) {
-            read_more(stream, &mut read).await?;
+            let n = handover.stream.read_buf(&mut read).await.ok()?;
+            if n == 0 {
+                return None;
+            }
         }
         Some(())
     };
     tokio::time::timeout(shared.limits.head_timeout, decided).await.ok()??;
-    Some((read == PREFACE, Bytes::from(read)))
+    handover.read = Bytes::from(read);
+    Some(handover.read.starts_with(PREFACE))
 }
 
-/// Reads no further than a preface is long; `None` at the end.
-async fn read_more(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<()> {
-    let missing = u64::try_from(PREFACE.len().saturating_sub(read.len())).ok()?;
-    let n = stream.take(missing).read_buf(read).await.ok()?;
-    (n > 0).then_some(())
-}
-
-async fn run_h1<S, F>(stream: TcpStream, prefix: Bytes, info: ConnInfo, shared: Arc<Shared<S>>)
+async fn run_h1<S, F>(handover: Handover, info: ConnInfo, shared: Arc<Shared<S>>)
 where
     S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let turn = Arc::new(Turn::default());
+    if handover.has_lengths {
+        turn.state_lengths();
+    }
     let limits = &shared.limits;
-    let wire = Wire::new(stream, prefix, Arc::clone(&turn), Arc::clone(limits));
+    let mut wire = Wire::new(handover.stream, handover.read, Arc::clone(&turn), Arc::clone(limits));
+    if handover.overdue {
+        wire.refuse(Refusal::HeadTimeout);
+    }
     let mut builder = http1::Builder::new();
     builder
         .preserve_header_case(true)
@@ -115,7 +145,7 @@ where
     if limits.headers != HYPER_HEADERS {
         builder.max_headers(limits.headers);
     }
-    let info = ConnInfo { turn: Some(Arc::clone(&turn)), ..info };
+    let info = info.in_turns(Arc::clone(&turn), false);
     let service = service_fn(|request| answer(request, info.clone(), &turn, &shared));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(wire), service).with_upgrades());
     let mut drain = shared.drain.clone();

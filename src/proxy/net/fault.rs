@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::fmt;
 use std::io;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use crate::rules::TransportFault;
 
@@ -62,6 +63,24 @@ impl Fault {
             Cause::Drain => TransportFault::Reset,
         };
         Fault { kind, side: Side::Proxy(cause), sent, detail: bounded(detail.into()) }
+    }
+
+    /// The head of the answer did not come in time.
+    pub(super) fn silent(limit: Duration) -> Fault {
+        Fault::upstream(TransportFault::Timeout, true, format!("no answer within {limit:?}"))
+    }
+
+    /// The dispatcher did not send its body in time.
+    pub(super) fn starved(limit: Duration) -> Fault {
+        Fault::downstream(TransportFault::Timeout, format!("no part of the request's body arrived for {limit:?}"))
+    }
+
+    /// The head of the answer is beyond the limits.
+    pub(super) fn head_too_large(max_head: usize, max_headers: usize) -> Fault {
+        let detail = format!(
+            "the head of the answer has more than {max_head} bytes (limits.head) or {max_headers} fields (limits.headers)"
+        );
+        Fault::own(Cause::Limit, true, detail)
     }
 
     /// What an error of hyper's client means for a call that is waiting for its head.

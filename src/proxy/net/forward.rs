@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode, Uri, Version, request, uri};
+use http_body::Body as _;
 use hyper::upgrade::OnUpgrade;
 
 use super::body::Body;
@@ -97,17 +98,8 @@ impl Upstream {
             (Some(_), HttpVersion::One) => hop::upgrade(&parts.headers),
             _ => None,
         };
-        let relay = match &passage.conn.turn {
-            // An HTTP/1.0 dispatcher knows no interim answers (RFC 9110, 15.2).
-            Some(turn) if received == Version::HTTP_11 && self.settings().http == HttpVersion::One => {
-                // The connection's own task polls this.
-                let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-                Some(Relay::of(Arc::clone(turn), waker))
-            }
-            _ => None,
-        };
         self.rewrite(&mut parts, &body, passage, wanted.clone())?;
-        let mut response = self.send(Request::from_parts(parts, body), passage.head_timeout, relay).await?;
+        let mut response = self.carry(Request::from_parts(parts, body), received, passage).await?;
         // A proxy answers in its own version (RFC 9110, 6.2).
         *response.version_mut() = Version::HTTP_11;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -119,7 +111,7 @@ impl Upstream {
         };
         let upstream = hyper::upgrade::on(&mut response);
         let idle = passage.policy.tunnel_idle;
-        passage.conn.tunnels.carry(tunnel(downstream, upstream, idle), move || {
+        passage.conn.link.tunnels.carry(tunnel(downstream, upstream, idle), move || {
             if let Some(OnTunnelEnd(tell)) = on_end {
                 tell();
             }
@@ -127,6 +119,29 @@ impl Upstream {
         hop::strip(response.headers_mut());
         hop::set_upgrade(response.headers_mut(), agreed);
         Ok(response)
+    }
+
+    /// Sends what is ready to be sent, by the way that fits it.
+    async fn carry(
+        &self,
+        request: Request<Body>,
+        received: Version,
+        passage: Passage<'_>,
+    ) -> Result<Response<Body>, Fault> {
+        let (link, one) = (&passage.conn.link, self.settings().http == HttpVersion::One);
+        if let Some(length) = request.body().size_hint().exact().filter(|_| link.plain && one) {
+            return self.send_plain(request, length, passage.head_timeout, link.turn.clone()).await;
+        }
+        let relay = match &link.turn {
+            // An HTTP/1.0 dispatcher knows no interim answers (RFC 9110, 15.2).
+            Some(turn) if received == Version::HTTP_11 && one => {
+                // The connection's own task polls this.
+                let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+                Some(Relay::of(Arc::clone(turn), waker))
+            }
+            _ => None,
+        };
+        self.send(request, passage.head_timeout, relay).await
     }
 
     fn rewrite(

@@ -1,14 +1,12 @@
-//! The pool of HTTP/1.1 connections to one backend: last in, first out, none kept longer than the backend keeps it.
+//! HTTP/1.1 connections to one backend that hyper drives, for the calls that `plain` does not carry.
 //!
 //! A connection has no task of its own: whoever holds it drives it, the call while it waits for the head of its answer, the
 //! answer's body while it is read. That spares two wake-ups and a channel's hop a call, and all that has arrived of an
 //! answer goes out in one write.
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -23,10 +21,10 @@ use tokio_util::sync::CancellationToken;
 use super::expect::Outgoing;
 use super::fault::Fault;
 use super::limits::HYPER_HEADERS;
+use super::pool::{Pool, Pooled};
 use super::rarely::rarely;
 use super::upstream::UpstreamSettings;
-use super::workers::{self, Workers};
-use crate::clock::{Clock, Tick};
+use crate::clock::Clock;
 
 /// How long a connection whose answer is complete may take to become ready for the next request.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -38,71 +36,38 @@ pub(super) struct Connection {
     driver: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// Idle connections, on one shelf for each worker: a connection stays with the thread whose reactor watches its socket, and
-/// the mutex of a shelf, held for a push or a pop, is never waited for.
+/// The connections that hyper drives.
 #[derive(Debug)]
-pub(super) struct Pool {
-    shelves: [Mutex<Idle>; workers::MOST],
-    /// Over all shelves.
-    count: AtomicUsize,
-    clock: Arc<dyn Clock>,
-    idle_timeout: Duration,
-    max_idle: usize,
+pub(super) struct Connections {
+    idle: Arc<Pool<Connection>>,
     max_head: usize,
     max_headers: usize,
     /// Ends every connection.
     cut: CancellationToken,
 }
 
-#[derive(Debug, Default)]
-struct Idle {
-    connections: VecDeque<(Tick, Connection)>,
-    reaping: bool,
-}
-
 /// The right to a connection for one call. Dropped before the answer is complete, it closes the connection at once.
 #[derive(Debug)]
 pub(super) struct Lease {
     connection: Option<Connection>,
-    pool: Arc<Pool>,
+    pool: Arc<Pool<Connection>>,
     pub(super) reused: bool,
 }
 
-impl Pool {
-    pub(super) fn new(settings: &UpstreamSettings, clock: Arc<dyn Clock>, cut: CancellationToken) -> Pool {
-        let shelves = std::array::from_fn(|_| Mutex::default());
-        Pool {
-            shelves,
-            count: AtomicUsize::new(0),
-            clock,
-            idle_timeout: settings.idle_timeout,
-            max_idle: settings.max_idle,
-            max_head: settings.max_head,
-            max_headers: settings.max_headers,
-            cut,
-        }
+impl Connections {
+    pub(super) fn new(settings: &UpstreamSettings, clock: Arc<dyn Clock>, cut: CancellationToken) -> Connections {
+        let UpstreamSettings { max_head, max_headers, .. } = *settings;
+        Connections { idle: Arc::new(Pool::new(settings, clock)), max_head, max_headers, cut }
     }
 
     /// The connection that was used last, if one is ready.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Lease> {
-        let now = self.clock.now().tick;
-        let mut idle = self.lock(Workers::here());
-        while let Some((since, mut connection)) = idle.connections.pop_back() {
-            self.count.fetch_sub(1, Ordering::Relaxed);
-            if now.since(since) >= self.idle_timeout {
-                self.count.fetch_sub(idle.connections.len(), Ordering::Relaxed);
-                idle.connections.clear();
-                return None;
-            }
-            if connection.settle() {
-                return Some(Lease { connection: Some(connection), pool: Arc::clone(self), reused: true });
-            }
-        }
-        None
+    pub(super) fn take(&self) -> Option<Lease> {
+        let connection = self.idle.take()?;
+        Some(Lease { connection: Some(connection), pool: Arc::clone(&self.idle), reused: true })
     }
 
     /// A new connection over `stream`.
-    pub(super) async fn open(self: &Arc<Self>, stream: TcpStream) -> Result<Lease, Fault> {
+    pub(super) async fn open(&self, stream: TcpStream) -> Result<Lease, Fault> {
         let mut builder = http1::Builder::new();
         builder.preserve_header_case(true).max_header_size(self.max_head).max_buf_size(self.max_head.max(400 * 1024));
         if self.max_headers != HYPER_HEADERS {
@@ -119,54 +84,18 @@ impl Pool {
             }
         });
         let connection = Connection { sender, driver: Some(driver) };
-        Ok(Lease { connection: Some(connection), pool: Arc::clone(self), reused: false })
+        Ok(Lease { connection: Some(connection), pool: Arc::clone(&self.idle), reused: false })
     }
 
     /// How many connections wait for a call.
     pub(super) fn idle_count(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
-    }
-
-    fn put(self: &Arc<Self>, connection: Connection) {
-        let here = Workers::here();
-        let mut idle = self.lock(here);
-        if self.count.load(Ordering::Relaxed) >= self.max_idle && idle.connections.pop_front().is_some() {
-            self.count.fetch_sub(1, Ordering::Relaxed);
-        }
-        idle.connections.push_back((self.clock.now().tick, connection));
-        self.count.fetch_add(1, Ordering::Relaxed);
-        if !std::mem::replace(&mut idle.reaping, true) {
-            tokio::spawn(reap(Arc::downgrade(self), here, self.idle_timeout));
-        }
-    }
-
-    /// Closes what is idle for too long on a shelf; tells whether anything is left.
-    fn prune(&self, shelf: usize) -> bool {
-        let now = self.clock.now().tick;
-        let mut idle = self.lock(shelf);
-        let before = idle.connections.len();
-        let idle_timeout = self.idle_timeout;
-        idle.connections.retain_mut(|(since, connection)| now.since(*since) < idle_timeout && connection.settle());
-        self.count.fetch_sub(before - idle.connections.len(), Ordering::Relaxed);
-        idle.reaping = !idle.connections.is_empty();
-        idle.reaping
-    }
-
-    fn lock(&self, shelf: usize) -> MutexGuard<'_, Idle> {
-        let [first, rest @ ..] = &self.shelves;
-        let shelf = shelf.checked_sub(1).and_then(|at| rest.get(at)).unwrap_or(first);
-        shelf.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.idle_count()
     }
 }
 
-/// Runs while a shelf holds idle connections, so that none outlives its time for want of a next call.
-async fn reap(pool: Weak<Pool>, shelf: usize, every: Duration) {
-    loop {
-        tokio::time::sleep(every).await;
-        match pool.upgrade() {
-            Some(pool) if pool.prune(shelf) => {}
-            _ => return,
-        }
+impl Pooled for Connection {
+    fn is_ready(&mut self) -> bool {
+        self.settle()
     }
 }
 
@@ -180,8 +109,7 @@ impl Connection {
         }
     }
 
-    /// Whether it is ready for the next call. Nobody is woken for a connection that waits for one: that the backend has
-    /// closed it is seen here.
+    /// Whether it is ready for the next call.
     fn settle(&mut self) -> bool {
         self.drive(&mut Context::from_waker(Waker::noop()));
         self.sender.is_ready()

@@ -4,7 +4,7 @@
 //! sends what it answers; [`Upstream::forward`] carries a request to the backend and brings the answer back as a stream.
 //! Nothing here holds a body to read it: [`Observed`] reads along, [`collect`] holds a bounded prefix when it is asked to.
 //!
-//! What hyper does for us, and where it sets the limit:
+//! Plain HTTP/1.1 calls are carried by `plain`. What hyper does for us with all others, and where it sets the limit:
 //! - Framing is hyper's. A request with `Transfer-Encoding` and `Content-Length` goes on by its coding alone, without the
 //!   length, and its connection is closed after the answer, as RFC 9112, 6.3 demands. hyper drops the length before we see
 //!   it, so it cannot be refused; `lengths` closes after every chunked request of a connection that ever stated a length.
@@ -34,6 +34,8 @@ mod lengths;
 mod limits;
 mod observe;
 mod own;
+mod plain;
+mod pool;
 mod quiet;
 mod rarely;
 mod serve;

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::body::Body;
-use super::conn::{ConnInfo, Shared, run};
+use super::conn::{ConnInfo, Link, Shared, run};
 use super::drain::DrainSignal;
 use super::limits::Limits;
 use super::own::Refusal;
@@ -124,6 +124,7 @@ where
     S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
+    let link = Arc::new(Link { tunnels: Arc::clone(&shared.tunnels), turn: None, plain: false });
     loop {
         let (stream, peer) = match bound.listener.accept().await {
             Ok(accepted) => accepted,
@@ -137,8 +138,7 @@ where
             peer,
             local: stream.local_addr().unwrap_or(bound.address),
             listener: index,
-            tunnels: Arc::clone(&shared.tunnels),
-            turn: None,
+            link: Arc::clone(&link),
         };
         if let Ok(place) = Arc::clone(&places.open).try_acquire_owned() {
             let Some((seat, stream)) = places.workers.seat().zip(stream.into_std().ok()) else { continue };

@@ -6,12 +6,14 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{Call, Lease, answer};
+use super::answer::{self, Lease, answer};
 use super::body::Body;
 use super::connect::dial;
 use super::expect::{Outgoing, Progress};
-use super::fault::{Cause, Fault};
+use super::fault::Fault;
 use super::interim::Relay;
+use super::plain::{Call, Failed, Lines};
+use super::wire::Turn;
 use super::{h1, h2};
 use crate::clock::Clock;
 use crate::rules::TransportFault;
@@ -43,7 +45,7 @@ pub struct UpstreamSettings {
     /// How long an HTTP/1.1 connection may wait for a next call; below the backend's own keep-alive. Default 4 s: the
     /// shortest common keep-alive is the 5 s of Node.js and uvicorn.
     pub idle_timeout: Duration,
-    /// How many HTTP/1.1 connections may wait for a next call. Default 64.
+    /// How many HTTP/1.1 connections may wait for a next call; those that hyper drives are counted by themselves. Default 64.
     pub max_idle: usize,
     /// Bound on the head of an answer, in bytes (`limits.head`). Default 64 KiB.
     pub max_head: usize,
@@ -76,7 +78,8 @@ pub struct Upstream {
 #[derive(Debug)]
 struct Inner {
     settings: UpstreamSettings,
-    h1: Arc<h1::Pool>,
+    plain: Lines,
+    h1: h1::Connections,
     h2: h2::Pool,
     cut: CancellationToken,
 }
@@ -85,9 +88,10 @@ impl Upstream {
     /// A backend; nothing is connected yet.
     pub fn new(settings: UpstreamSettings, clock: Arc<dyn Clock>) -> Upstream {
         let cut = CancellationToken::new();
-        let h1 = Arc::new(h1::Pool::new(&settings, clock, cut.clone()));
+        let plain = Lines::new(&settings, Arc::clone(&clock), cut.clone());
+        let h1 = h1::Connections::new(&settings, clock, cut.clone());
         let h2 = h2::Pool::new(&settings, cut.clone());
-        Upstream { inner: Arc::new(Inner { settings, h1, h2, cut }) }
+        Upstream { inner: Arc::new(Inner { settings, plain, h1, h2, cut }) }
     }
 
     /// How it is reached.
@@ -97,7 +101,7 @@ impl Upstream {
 
     /// Connections that wait for a call (HTTP/1.1) or are open (HTTP/2), for a gauge.
     pub fn pooled(&self) -> usize {
-        self.inner.h1.idle_count() + self.inner.h2.count()
+        self.inner.plain.idle_count() + self.inner.h1.idle_count() + self.inner.h2.count()
     }
 
     /// Closes all connections for good, with the calls on them: the process ends.
@@ -142,7 +146,7 @@ impl Upstream {
         head_timeout: Option<Duration>,
         relay: Option<Relay>,
     ) -> Result<Response<Body>, Fault> {
-        let (call, request) = Call::start(request, self.inner.settings.http, relay);
+        let (call, request) = answer::Call::start(request, self.inner.settings.http, relay);
         match head_timeout {
             None => self.exchange(request, call).await,
             Some(limit) => {
@@ -155,14 +159,36 @@ impl Upstream {
         }
     }
 
-    async fn exchange(&self, request: Request<Outgoing>, call: Call) -> Result<Response<Body>, Fault> {
+    /// [`send`](Upstream::send) for a plain request with a body of `length` bytes.
+    pub(super) async fn send_plain(
+        &self,
+        request: Request<Body>,
+        length: u64,
+        head_timeout: Option<Duration>,
+        turn: Option<Arc<Turn>>,
+    ) -> Result<Response<Body>, Fault> {
+        let lines = &self.inner.plain;
+        let mut call = Call::new(request, length, head_timeout, turn);
+        for _ in 0..STALE_TRIES {
+            let Some(line) = lines.take() else { break };
+            match lines.carry(line, call).await {
+                Ok(response) => return Ok(response),
+                Err(Failed::Fault(fault)) => return Err(fault),
+                Err(Failed::Unsent(unsent, _)) => call = unsent,
+            }
+        }
+        let line = lines.open(self.dial().await?);
+        lines.carry(line, call).await.map_err(|(Failed::Unsent(_, fault) | Failed::Fault(fault))| fault)
+    }
+
+    async fn exchange(&self, request: Request<Outgoing>, call: answer::Call) -> Result<Response<Body>, Fault> {
         match self.inner.settings.http {
             HttpVersion::One => self.exchange_h1(request, call).await,
             HttpVersion::Two => self.exchange_h2(request, call).await,
         }
     }
 
-    async fn exchange_h1(&self, mut request: Request<Outgoing>, call: Call) -> Result<Response<Body>, Fault> {
+    async fn exchange_h1(&self, mut request: Request<Outgoing>, call: answer::Call) -> Result<Response<Body>, Fault> {
         let mut tries = 0;
         loop {
             let pooled = if tries < STALE_TRIES { self.inner.h1.take() } else { None };
@@ -187,7 +213,7 @@ impl Upstream {
         }
     }
 
-    async fn exchange_h2(&self, mut request: Request<Outgoing>, call: Call) -> Result<Response<Body>, Fault> {
+    async fn exchange_h2(&self, mut request: Request<Outgoing>, call: answer::Call) -> Result<Response<Body>, Fault> {
         let mut tries = 0;
         loop {
             let mut lease = self.inner.h2.lease(|| self.dial()).await?;
@@ -221,10 +247,7 @@ impl Upstream {
 
     fn head_too_large(&self) -> Fault {
         let UpstreamSettings { max_head, max_headers, .. } = self.inner.settings;
-        let detail = format!(
-            "the head of the answer has more than {max_head} bytes (limits.head) or {max_headers} fields (limits.headers)"
-        );
-        Fault::own(Cause::Limit, true, detail)
+        Fault::head_too_large(max_head, max_headers)
     }
 
     async fn dial(&self) -> Result<tokio::net::TcpStream, Fault> {
@@ -238,20 +261,15 @@ impl Upstream {
 
 /// Resolves when the head is overdue: `limit` after the request's body is sent, or after it last moved.
 async fn overdue(limit: Duration, progress: Option<Arc<Progress>>) -> Fault {
-    let silent = || Fault::upstream(TransportFault::Timeout, true, format!("no answer within {limit:?}"));
     if let Some(progress) = progress {
         let mut seen = 0;
         while tokio::time::timeout(limit, progress.done()).await.is_err() {
             if progress.frames() == seen {
-                return if progress.is_starved() { starved(limit) } else { silent() };
+                return if progress.is_starved() { Fault::starved(limit) } else { Fault::silent(limit) };
             }
             seen = progress.frames();
         }
     }
     tokio::time::sleep(limit).await;
-    silent()
-}
-
-fn starved(limit: Duration) -> Fault {
-    Fault::downstream(TransportFault::Timeout, format!("no part of the request's body arrived for {limit:?}"))
+    Fault::silent(limit)
 }

@@ -21,7 +21,7 @@ use super::limits::Limits;
 use super::own::Refusal;
 
 /// How long a closing connection still reads, so that the peer sees the answer and not a reset (RFC 9112, 9.6).
-const LINGER: Duration = Duration::from_secs(1);
+pub(super) const LINGER: Duration = Duration::from_secs(1);
 
 /// Whose turn it is on a connection: the dispatcher's (to send a head) or ours.
 #[derive(Debug, Default)]
@@ -68,6 +68,11 @@ impl Turn {
     /// Whether a line of the connection ever began as a `Content-Length` field does.
     pub(super) fn has_lengths(&self) -> bool {
         self.has_lengths.load(Ordering::Acquire)
+    }
+
+    /// The connection has stated a length.
+    pub(super) fn state_lengths(&self) {
+        self.has_lengths.store(true, Ordering::Release);
     }
 
     fn is_upgraded(&self) -> bool {
@@ -117,7 +122,7 @@ struct Timer {
 #[derive(Debug)]
 pub(super) struct Wire {
     io: TcpStream,
-    /// Bytes that were read to tell HTTP/1.1 from HTTP/2.
+    /// Bytes that were read before hyper took over.
     prefix: Bytes,
     turn: Arc<Turn>,
     limits: Arc<Limits>,
@@ -153,6 +158,11 @@ impl Wire {
             last_words: None,
             linger: None,
         }
+    }
+
+    /// Ends the connection with these words once hyper reads on.
+    pub(super) fn refuse(&mut self, refusal: Refusal) {
+        self.last_words = Some(refusal.wire(&self.limits));
     }
 
     fn catch_up(&mut self) {
@@ -209,7 +219,7 @@ impl Wire {
     /// Looks at bytes that hyper is about to read.
     fn look_at(&mut self, bytes: &[u8]) {
         if !self.turn.has_lengths() && !self.turn.is_upgraded() && self.lengths.found_in(bytes) {
-            self.turn.has_lengths.store(true, Ordering::Release);
+            self.turn.state_lengths();
         }
     }
 
