@@ -22,8 +22,8 @@ pub(super) async fn handle(visit: Visit, request: Request<Body>) -> Response<Bod
         return visit.pass(request).await;
     };
     visit.backend.metrics.request(RequestKind::ToolCall);
-    let wanted = Wanted::new(&visit, &tool);
-    let admitted = match visit.looker_at(visit.started).access(&wanted.at, &wanted.settings) {
+    let wanted = Wanted::of(&visit, &tool);
+    let admitted = match visit.looker_at(visit.started).access_to(&wanted) {
         Access::NoRole => return not_found(),
         Access::Disallowed => Err(wanted.refuse(&visit, Refusal::Disallowed)),
         Access::Unready(unready) if access::enforces(&wanted.settings) => {

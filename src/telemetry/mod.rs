@@ -2,6 +2,7 @@
 //!
 //! - `events`: one struct per thing that happens; emitting it writes the log line *and* the metric, so they cannot drift.
 //! - `tool`: the handles of one tool, resolved once, so that the path of a call looks up no label.
+//! - `tally`: metrics that every call touches, counted without crossing cores.
 //! - `metrics`: every family, its name and help. `labels` and `words`: which labels exist, and what bounds them.
 //! - `sample`: state that is read when somebody scrapes (tools, cooldowns, store) rather than kept twice.
 //! - `bus`: what happens, as a stream that can be followed; `facts` says what it tells of our belief.
@@ -20,6 +21,7 @@ pub mod logs;
 mod metrics;
 mod process;
 mod sample;
+mod tally;
 mod tool;
 mod words;
 
@@ -34,7 +36,7 @@ pub use events::Event;
 pub use exposition::Rendered;
 pub use metrics::Connections;
 pub use sample::{HiddenTools, IntegrationState, Sample, ToolState};
-pub use tool::{BackendMetrics, InFlight, ToolMetrics};
+pub use tool::{BackendMetrics, ToolMetrics};
 pub use words::{ListResult, Outcome, ProbeResult, Reason, RequestKind, TrialResult, Unjudged};
 
 use bus::{Bus, Kind};

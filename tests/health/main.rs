@@ -13,6 +13,8 @@ mod properties;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
+mod standing;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod trials;

@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
 use super::drain::DrainSignal;
@@ -47,6 +48,14 @@ pub struct ConnInfo {
     pub(super) tunnels: Arc<Tunnels>,
     /// The turn of an HTTP/1.1 connection, which can take interim answers.
     pub(super) turn: Option<Arc<Turn>>,
+}
+
+impl ConnInfo {
+    /// Of a request that came over no connection of ours: nothing can be upgraded, and no interim answer gets to `peer`.
+    pub fn without_connection(peer: SocketAddr) -> ConnInfo {
+        let tunnels = Arc::new(Tunnels::until(CancellationToken::new()));
+        ConnInfo { peer, local: peer, listener: 0, tunnels, turn: None }
+    }
 }
 
 /// What all connections of a server share.

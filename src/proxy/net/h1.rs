@@ -25,7 +25,7 @@ use super::fault::Fault;
 use super::limits::HYPER_HEADERS;
 use super::rarely::rarely;
 use super::upstream::UpstreamSettings;
-use super::workers::{self, Workers};
+use super::workers::Workers;
 use crate::clock::{Clock, Tick};
 
 /// How long a connection whose answer is complete may take to become ready for the next request.
@@ -42,7 +42,7 @@ pub(super) struct Connection {
 /// the mutex of a shelf, held for a push or a pop, is never waited for.
 #[derive(Debug)]
 pub(super) struct Pool {
-    shelves: [Mutex<Idle>; workers::MOST],
+    shelves: [Mutex<Idle>; Workers::MOST],
     /// Over all shelves.
     count: AtomicUsize,
     clock: Arc<dyn Clock>,
