@@ -342,9 +342,10 @@ async fn a_dispatcher_that_closes_its_sending_side_has_gone_away() {
     // Given up and half closed look the same, and what is given up must end at the backend at once.
     let (_proxy, backend, mut client) = stage(Setup::default()).await;
     client.send(GET).await;
-    client.finish().await;
     let mut upstream = backend.accept().await;
-    upstream.read_rest().await;
+    upstream.read_head().await;
+    client.finish().await;
+    assert_eq!(upstream.read_rest().await, "");
     assert_eq!(client.read_rest().await, "");
 }
 

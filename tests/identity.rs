@@ -286,7 +286,8 @@ async fn neither_tokens_nor_claims_nor_the_query_of_a_url_get_into_the_log() {
     let writer = lines.clone();
     let clock = Arc::new(ManualClock::new(START));
     let subscriber = logs::subscriber(logs::Format::Json, "trace", clock, move || writer.clone()).unwrap();
-    let _held = tracing::subscriber::set_default(subscriber);
+    // For the whole process: calls are carried by threads of the proxy's own.
+    tracing::subscriber::set_global_default(subscriber).unwrap();
 
     let (signer, forger) = (Signer::new("k1"), Signer::new("k1"));
     let (url, issuer) = Issuer::start(key_set(&[&signer])).await;
