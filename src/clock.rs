@@ -62,7 +62,8 @@ impl Wall {
         format!("{:02}:{:02}", minutes / 60, minutes % 60)
     }
 
-    fn system_time(self) -> Option<SystemTime> {
+    /// The same time as the standard library says it; `None` outside its range.
+    pub fn system_time(self) -> Option<SystemTime> {
         u64::try_from(self.0).ok().and_then(|ms| UNIX_EPOCH.checked_add(Duration::from_millis(ms)))
     }
 }

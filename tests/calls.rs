@@ -9,6 +9,9 @@
     reason = "the lint knows test functions, not their helpers"
 )]
 
+#[path = "support/wire.rs"]
+mod wire;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -16,7 +19,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,6 +29,8 @@ use toolvane::clock::{ManualClock, Now, Tick, Wall};
 use toolvane::config::Config;
 use toolvane::readiness::Environment;
 use toolvane::yaml::Source;
+
+use crate::wire::{Answer, exchange, raw_exchange};
 
 const START: Now = Now { tick: Tick(1_000_000), wall: Wall(1_772_460_120_000) };
 
@@ -141,67 +146,6 @@ impl Proxy {
 
 fn call(id: i64, tool: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}})
-}
-
-struct Answer {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: String,
-}
-
-impl Answer {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
-    }
-
-    fn words(&self) -> String {
-        self.json()["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
-    }
-
-    fn mark(&self) -> &str {
-        self.headers.get("x-toolvane").map_or("", |mark| mark.to_str().unwrap())
-    }
-}
-
-async fn exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    parse(&String::from_utf8(raw_exchange(to, method, path, headers, body).await).unwrap())
-}
-
-/// One request on a connection of its own; the answer is read to the end of the connection.
-async fn raw_exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
-    let mut stream = TcpStream::connect(to).await.unwrap();
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
-    if !body.is_empty() {
-        head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
-    }
-    for (name, value) in headers {
-        head += &format!("{name}: {value}\r\n");
-    }
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
-    let mut raw = Vec::new();
-    stream.read_to_end(&mut raw).await.unwrap();
-    raw
-}
-
-fn parse(raw: &str) -> Answer {
-    let (head, mut rest) = raw.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {raw:?}"));
-    let mut lines = head.lines();
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let headers: HeaderMap = lines
-        .filter_map(|line| line.split_once(": "))
-        .map(|(name, value)| (name.parse::<header::HeaderName>().unwrap(), value.parse().unwrap()))
-        .collect();
-    let mut body = String::new();
-    if headers.contains_key(header::TRANSFER_ENCODING) {
-        while let Some((size, after)) = rest.split_once("\r\n") {
-            let size = usize::from_str_radix(size, 16).unwrap();
-            body += &after[..size];
-            rest = &after[size + 2..];
-        }
-    } else {
-        rest.clone_into(&mut body);
-    }
-    Answer { status, headers, body }
 }
 
 #[tokio::test]

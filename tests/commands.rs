@@ -115,8 +115,29 @@ fn a_rule_behind_one_that_takes_all_of_it_is_reported_as_unreachable() {
     let check = desk.run(&["check", "late.yaml"]);
     assert_eq!(check.code, 0);
     assert!(check.words.contains("warning: the rule `late` can never decide"), "{check:?}");
-    assert!(check.words.contains("goes right before `fallback`"), "{check:?}");
+    let advice = check.words.split_once("goes right before `fallback`").expect("advice").1;
+    let by = advice.split_once("add `before: ").and_then(|(_, rest)| rest.split_once('`')).expect("a rule").0;
     assert_eq!(desk.run(&["check", "--strict", "late.yaml"]).code, 1);
+    let taken = Desk::with(&[("late.yaml", &layer.replace("id: late,", &format!("id: late, before: {by},")))]);
+    assert_eq!(taken.run(&["check", "--strict", "late.yaml"]).code, 0, "what is advised helps");
+    assert_eq!(taken.run(&["test", "late.yaml", "-o", "json"]).json()["unreachable"], serde_json::json!([]));
+}
+
+#[test]
+fn a_rule_before_one_that_is_not_there_is_refused_by_every_command_that_reads_rules() {
+    let layer = "patterns:\n  - {id: own, before: http-4O3, match: {httpStatus: 403}, classification: INTERMITTENT}\n";
+    let config = "backends: [{name: a, kind: mcp, url: 'http://127.0.0.1:1/mcp'}]\nrules: {layers: [own.yaml]}\n";
+    let desk = Desk::with(&[("own.yaml", layer), ("toolvane.yaml", config)]);
+    for arguments in [
+        &["check", "own.yaml"][..],
+        &["check", "toolvane.yaml"],
+        &["test", "own.yaml"],
+        &["explain", "--rules", "own.yaml", "--status", "403"],
+    ] {
+        let said = desk.run(arguments);
+        assert_eq!(said.code, 78, "{arguments:?}: {said:?}");
+        assert!(said.words.contains("own.yaml:2:23") && said.words.contains("did you mean `http-403`?"), "{said:?}");
+    }
 }
 
 #[test]
@@ -339,4 +360,11 @@ fn each_oddity_of_a_rule_is_a_warning_with_its_kind() {
     assert_eq!(found, expected, "{answer:#}");
     let lines: Vec<i64> = answer["warnings"].as_array().unwrap().iter().map(|w| w["line"].as_i64().unwrap()).collect();
     assert_eq!(lines, [2, 3, 4, 5, 7, 8]);
+}
+
+#[test]
+fn top_without_a_terminal_says_what_to_use_instead() {
+    let said = Desk::with(&[]).run(&["top"]);
+    assert_eq!((said.code, said.data.as_str()), (2, ""));
+    assert!(said.words.contains("needs a terminal; `toolvane status` prints the same once"), "{said:?}");
 }

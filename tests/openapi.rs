@@ -7,6 +7,9 @@
     reason = "the lint knows test functions, not their helpers"
 )]
 
+#[path = "support/wire.rs"]
+mod wire;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +28,8 @@ use toolvane::clock::{ManualClock, Now, Tick, Wall};
 use toolvane::config::Config;
 use toolvane::readiness::Environment;
 use toolvane::yaml::Source;
+
+use crate::wire::exchange;
 
 const START: Now = Now { tick: Tick(1_000_000), wall: Wall(1_772_460_120_000) };
 const LIBRARY: &str = include_str!("../src/config/openapi/library.yaml");
@@ -186,6 +191,33 @@ async fn a_document_in_a_file_holds_from_the_first_call_and_a_reload_reads_it_ag
     let report = front.running.reloader.reload().unwrap_err();
     assert!(report.problems()[0].position().ends_with("library.yaml:1:10"), "{report}");
     assert!(front.tools().await.contains(&"fetchBook".to_owned()), "the last good one stays");
+}
+
+#[tokio::test]
+async fn a_tool_that_is_excluded_for_others_or_not_set_up_is_answered_in_the_terms_of_http() {
+    let (address, library) = Library::start(None).await;
+    let route = |tool: &str| format!("{{tool: {tool}, method: GET, path: /{tool}}}");
+    let routes = format!("deny: [shut], routes: [{}]", ["shut", "staff", "keyed"].map(route).join(", "));
+    let more = "tools: {staff: {requiresEngineRoles: [clerk]}, \
+                keyed: {credentials_required: [{env: KEY}], setup_hint: Ask the librarian.}}\n";
+    let front = Front::with(address, &routes, more).await;
+    let ask = async |path: &str, roles: &str| {
+        exchange(front.running.listen[0], "GET", path, &[("x-engine-roles", roles)], "").await
+    };
+    let shut = ask("/shut", "clerk").await;
+    assert_eq!((shut.status, shut.mark()), (StatusCode::FORBIDDEN, "disallowed"));
+    assert_eq!((&shut.json()["code"], &shut.json()["status"]), (&Value::from("DISALLOWED"), &Value::from(403)));
+    let keyed = ask("/keyed", "clerk").await;
+    assert_eq!((keyed.status, keyed.mark()), (StatusCode::SERVICE_UNAVAILABLE, "credentials_missing"));
+    assert!(keyed.json()["detail"].as_str().unwrap().contains("Ask the librarian."), "{}", keyed.body);
+    for problem in [shut, keyed] {
+        assert_eq!(problem.headers["content-type"], "application/problem+json");
+    }
+    let staff = ask("/staff", "reader").await;
+    assert_eq!((staff.status, &*staff.body), (StatusCode::NOT_FOUND, ""));
+    assert_eq!(staff.mark(), "", "it does not say that there is one");
+    assert_eq!(library.calls.load(Ordering::SeqCst), 0, "the backend hears of none of them");
+    assert_eq!(ask("/staff", "reader clerk").await.body, "fine");
 }
 
 #[tokio::test]

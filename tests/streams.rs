@@ -32,11 +32,17 @@ struct Proxy {
 
 impl Proxy {
     async fn start() -> Proxy {
+        Proxy::with("").await
+    }
+
+    /// `of_backend` is laid into the backend's entry.
+    async fn with(of_backend: &str) -> Proxy {
         let backend = Backend::start().await;
         let text = format!(
             "listen: 127.0.0.1:0\nadmin: {{listen: 127.0.0.1:0}}\nstore: {{engine: memory}}\n\
-             backends: [{{name: demo, kind: mcp, url: \"http://{}/mcp\"}}]\n\
-             tools: {{broken: {{down_on_first_failure: true}}}}\nmanifest: {{notify_interval: 1s}}\n\
+             backends: [{{name: demo, kind: mcp, url: \"http://{}/mcp\"{of_backend}}}]\n\
+             tools: {{broken: {{down_on_first_failure: true}}, keyed: {{credentials_required: [{{env: KEY}}]}}, \
+             staff: {{requiresEngineRoles: [clerk]}}}}\nmanifest: {{notify_interval: 1s}}\n\
              limits: {{list: 64KiB}}\n",
             backend.address
         );
@@ -143,6 +149,25 @@ async fn a_tool_list_on_the_stream_of_the_old_transport_is_annotated_and_all_els
         let seen = client.read_until(&format!("data: last{end}{end}")).await;
         assert_eq!(seen, listed(" [unavailable since 14:02 UTC]"), "in {pieces} pieces");
     }
+}
+
+#[tokio::test]
+async fn on_the_stream_of_the_old_transport_hidden_tools_are_cut_out_and_every_other_byte_stays() {
+    let proxy = Proxy::with(", deny: [shut]").await;
+    let (mut client, mut upstream) = proxy.stream().await;
+    upstream.send("event: endpoint\ndata: /messages?s=1\n\n").await;
+    client.read_until("s=1\n\n").await;
+    proxy.post("/messages?s=1", &list(), "202 Accepted", "").await;
+    let listed = |hidden: [&str; 3]| {
+        let [first, second, last] = hidden;
+        format!(
+            "event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{{\"tools\":[{first}{{\"name\":\"fine\",\n\
+             data:  \"n\":1.00}}{second},{{\"name\":\"\\u0061lso\"}}{last}]}}, \"more\":1e2}}\n\ndata: last\n\n"
+        )
+    };
+    let all = [r#"{"name":"shut"},"#, r#",{"name":"keyed","x":[]}"#, r#",{"name":"staff"}"#];
+    upstream.send(listed(all)).await;
+    assert_eq!(client.read_until("data: last\n\n").await, listed(["", "", ""]));
 }
 
 #[tokio::test]

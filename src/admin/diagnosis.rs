@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::Json as Answer;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::audit::Changed;
 use super::body::{self, Json, Lease, Refusal};
-use super::query::Parameters;
+use super::query::{Parameters, Path, Query};
 use super::target::{Shared, Who};
 use super::{Admin, refuse};
 use crate::diagnosis::{Diagnosis, Job, JobError, LEASE_MAX, State as Standing};
@@ -139,17 +139,21 @@ pub(super) async fn recheck(State(admin): Shared, Path(tool): Path<String>, Quer
         let who = given.text("user").map_or(ProbeAs::System, |user| ProbeAs::User(Arc::from(user)));
         Ok((ToolRef { backend, tool: Arc::from(tool.as_str()) }, who))
     });
-    let (at, who) = match asked {
-        Ok(asked) => asked,
-        Err(refusal) => return *refusal,
-    };
-    let tried = admin.proxy.probe(&at, &who).await;
-    let opened = if tried == Tried::Works { admin.registry.open_retest(&at, &who, admin.clock.now()) } else { 0 };
+    match asked {
+        Ok((at, who)) => tried(&admin, &at, &who).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+/// Tries a tool. If it works, what is DOWN is let through to its next real call.
+pub(super) async fn tried(admin: &Admin, at: &ToolRef, who: &ProbeAs) -> Response {
+    let tried = admin.proxy.probe(at, who).await;
+    let opened = if tried == Tried::Works { admin.registry.open_retest(at, who, admin.clock.now()) } else { 0 };
     shown(&tried, opened)
 }
 
 /// What trying a tool showed, as an answer.
-pub(super) fn shown(tried: &Tried, opened: usize) -> Response {
+fn shown(tried: &Tried, opened: usize) -> Response {
     match tried {
         Tried::Works => Answer(json!({"result": "works", "opened": opened})).into_response(),
         Tried::Fails { signature, classification, text } => {

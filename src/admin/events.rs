@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::query::{Parameters, bad};
+use super::query::{Parameters, Query, bad};
 use super::routes::EVENTS;
 use super::{Admin, refuse};
 use crate::telemetry::bus::{Happening, Kind};

@@ -13,7 +13,7 @@ use axum::{Extension, http::Uri};
 
 use super::audit::{self, Changed};
 use super::principal::Principal;
-use super::{Admin, refuse, routes};
+use super::{Admin, page, refuse, routes};
 use crate::config::{LocalWrites, Role};
 
 /// How a request reached us.
@@ -28,8 +28,8 @@ pub(super) enum Entrance {
 }
 
 /// Who asks where nobody said so.
-const LOCAL: &str = "local";
-const NOBODY: &str = "nobody";
+pub(super) const LOCAL: &str = "local";
+pub(super) const NOBODY: &str = "nobody";
 
 /// Lets a request in, or answers it.
 pub(super) async fn guard(
@@ -45,7 +45,11 @@ pub(super) async fn guard(
         Ok(who) => who.clone(),
         Err((who, _)) => who.clone(),
     };
+    let refused = asked.is_err();
     let mut response = match asked {
+        Err((_, refusal)) if refusal.status() == StatusCode::UNAUTHORIZED && page::wants_to_sign_in(&method, &uri) => {
+            page::sign_in(&admin, &uri)
+        }
         Ok(who) => {
             request.extensions_mut().insert(who);
             next.run(request).await
@@ -53,7 +57,9 @@ pub(super) async fn guard(
         Err((_, refusal)) => *refusal,
     };
     let changed: Option<Changed> = response.extensions_mut().remove();
-    if !routes::is_read(&method) && changed.as_ref().is_none_or(|changed| !changed.silent) {
+    // Whoever is refused at the door is told of, whatever he wanted to send.
+    let matters = routes::is_write(&method, uri.path()) || refused && !routes::is_read(&method);
+    if matters && changed.as_ref().is_none_or(|changed| !changed.silent) {
         audit::tell(&admin, &who, (&method, &uri), response.status(), changed);
     }
     response
@@ -65,8 +71,7 @@ type Refused = (Principal, Box<Response>);
 fn ask(admin: &Admin, entrance: Entrance, request: &Request, role: Role) -> Result<Principal, Refused> {
     let nobody = || Principal::new(NOBODY, &[]);
     let headers = request.headers();
-    addressed_to_us(admin, entrance, headers, request.uri()).map_err(|refusal| (nobody(), refusal))?;
-    from_where_it_may(admin, headers, request.method()).map_err(|refusal| (nobody(), refusal))?;
+    at_the_door(admin, entrance, headers, (request.method(), request.uri())).map_err(|refusal| (nobody(), refusal))?;
     let who = identify(admin, entrance, headers).map_err(|refusal| (nobody(), refusal))?;
     if who.may(role) {
         return Ok(who);
@@ -83,6 +88,17 @@ fn ask(admin: &Admin, entrance: Entrance, request: &Request, role: Role) -> Resu
     Err((who, refusal))
 }
 
+/// Whether a request is addressed to us and comes from where it may, whoever sends it.
+pub(super) fn at_the_door(
+    admin: &Admin,
+    entrance: Entrance,
+    headers: &HeaderMap,
+    (method, uri): (&Method, &Uri),
+) -> Result<(), Box<Response>> {
+    addressed_to_us(admin, entrance, headers, uri)?;
+    from_where_it_may(admin, headers, method)
+}
+
 fn identify(admin: &Admin, entrance: Entrance, headers: &HeaderMap) -> Result<Principal, Box<Response>> {
     if let Some(given) = headers.get(AUTHORIZATION) {
         let token = given.to_str().ok().and_then(|given| {
@@ -93,7 +109,10 @@ fn identify(admin: &Admin, entrance: Entrance, headers: &HeaderMap) -> Result<Pr
         return owner.ok_or_else(|| unauthorized("`Authorization` holds no token that toolvane knows".to_owned()));
     }
     let writes = match (entrance, admin.access.local_writes) {
-        (Entrance::Network, _) => return Ok(Principal::new(NOBODY, &[])),
+        (Entrance::Network, _) => {
+            let reader = admin.sessions.reader(headers, &admin.tokens, admin.clock.now().wall);
+            return Ok(reader.unwrap_or_else(|| Principal::new(NOBODY, &[])));
+        }
         (Entrance::Socket, LocalWrites::Socket | LocalWrites::Loopback) => true,
         (Entrance::Loopback, LocalWrites::Loopback) => true,
         _ => false,

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::ETAG;
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::query::Parameters;
+use super::query::{Parameters, Path, Query};
 use super::routes::{CALLER, LIST, TOOLS};
 use super::target::{Named, several};
 use super::write::etag;
@@ -25,10 +26,12 @@ type Given = Query<BTreeMap<String, String>>;
 type Answer = Result<Response, Box<Response>>;
 
 /// A document as it is shown: as stored, and whether its next trial is due.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ShownDocument")]
 pub(super) struct Shown {
     #[serde(flatten)]
     document: Document,
+    /// Whether its next trial is due.
     retesting: bool,
 }
 
@@ -66,21 +69,23 @@ pub(super) async fn one(
     Path((level, scope_id, tool)): Path<(String, String, String)>,
     Query(given): Given,
 ) -> Response {
-    answer(|| {
-        let named = Named::read((level, scope_id, tool), given)?;
-        let now = admin.clock.now();
-        let mut found = named.existing(&admin);
-        let key = found.pop();
-        if let (Some(key), false) = (&key, found.is_empty()) {
-            found.push(key.clone());
-            return Err(Box::new(several(&found)));
-        }
-        let document = key.and_then(|key| admin.registry.document(&key, now)).ok_or_else(nothing_held)?;
-        let tag = etag(&document);
-        let mut response = Json(Shown::of(document, now)).into_response();
-        response.headers_mut().extend(tag.map(|tag| (ETAG, tag)));
-        Ok(response)
-    })
+    answer(|| document(&admin, &Named::read((level, scope_id, tool), given)?))
+}
+
+/// The only document that is named so.
+pub(super) fn document(admin: &Admin, named: &Named) -> Answer {
+    let now = admin.clock.now();
+    let mut found = named.existing(admin);
+    let key = found.pop();
+    if let (Some(key), false) = (&key, found.is_empty()) {
+        found.push(key.clone());
+        return Err(Box::new(several(&found)));
+    }
+    let document = key.and_then(|key| admin.registry.document(&key, now)).ok_or_else(nothing_held)?;
+    let tag = etag(&document);
+    let mut response = Json(Shown::of(document, now)).into_response();
+    response.headers_mut().extend(tag.map(|tag| (ETAG, tag)));
+    Ok(response)
 }
 
 fn nothing_held() -> Box<Response> {
@@ -89,9 +94,9 @@ fn nothing_held() -> Box<Response> {
 }
 
 /// What a caller is told about a tool.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Effective {
+pub(super) struct Effective {
     backend: Arc<str>,
     tool: Arc<str>,
     status: Status,
@@ -142,15 +147,17 @@ struct Tool {
 
 /// `GET /v1/lookup`: the effective entry of a caller's cascade.
 pub(super) async fn lookup(State(admin): State<Arc<Admin>>, Query(given): Given) -> Response {
-    answer(|| {
-        let given = Parameters::checked(given, CALLER)?;
-        let tool: Arc<str> = given.need("tool")?.into();
-        let backend = backend_of(&admin, given.text("backend"), &tool)?;
-        let at = ToolRef { backend, tool };
-        let caller = caller_of(&given);
-        let view = admin.registry.lookup(&caller, &at, admin.clock.now());
-        Ok(Json(Effective::of(at, &view)).into_response())
-    })
+    answer(|| effective(&admin, given))
+}
+
+/// What the caller is told whom these parameters describe.
+pub(super) fn effective(admin: &Admin, given: BTreeMap<String, String>) -> Answer {
+    let given = Parameters::checked(given, CALLER)?;
+    let tool: Arc<str> = given.need("tool")?.into();
+    let backend = backend_of(admin, given.text("backend"), &tool)?;
+    let at = ToolRef { backend, tool };
+    let view = admin.registry.lookup(&caller_of(&given), &at, admin.clock.now());
+    Ok(Json(Effective::of(at, &view)).into_response())
 }
 
 /// The caller that the parameters describe.

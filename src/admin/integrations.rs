@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
 use super::health::{answer, caller_of};
-use super::query::Parameters;
+use super::query::{Parameters, Path, Query};
 use super::{Admin, refuse};
 use crate::clock::Wall;
 use crate::health::Status;
@@ -22,17 +22,17 @@ type Given = Query<BTreeMap<String, String>>;
 
 /// A tool that an integration unlocks.
 #[derive(Clone, Serialize)]
-struct Unlocked {
-    backend: Arc<str>,
-    tool: Arc<str>,
+pub(super) struct Unlocked {
+    pub(super) backend: Arc<str>,
+    pub(super) tool: Arc<str>,
 }
 
 /// An integration with the tools it unlocks, as far as lists and routes have named them.
 #[derive(Serialize)]
-struct Shown {
+pub(super) struct Shown {
     #[serde(flatten)]
-    integration: IntegrationShown,
-    tools: Vec<Unlocked>,
+    pub(super) integration: IntegrationShown,
+    pub(super) tools: Vec<Unlocked>,
 }
 
 /// `GET /v1/integrations`: all of them.
@@ -72,7 +72,7 @@ fn unknown(admin: &Admin, id: &str) -> Response {
     refuse(StatusCode::NOT_FOUND, "no such integration", detail)
 }
 
-fn all(admin: &Admin) -> Vec<Shown> {
+pub(super) fn all(admin: &Admin) -> Vec<Shown> {
     let mut unlocked: HashMap<Arc<str>, Vec<Unlocked>> = HashMap::new();
     for entry in admin.proxy.catalogue(&caller_of(&Parameters::default()), None) {
         if let Some(integration) = entry.integration {

@@ -17,7 +17,7 @@ use crate::telemetry::{HiddenTools, IntegrationState, Sample, ToolState};
 /// All metrics in the format that the scraper asks for.
 pub(super) async fn metrics(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Response {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    match admin.telemetry.render(accept, sample(&admin)) {
+    match admin.telemetry.render(accept, admin.sample()) {
         Ok(rendered) => ([(CONTENT_TYPE, rendered.content_type)], rendered.body).into_response(),
         Err(_) => {
             refuse(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be written", "this is a mistake of toolvane")
@@ -25,17 +25,20 @@ pub(super) async fn metrics(State(admin): State<Arc<Admin>>, headers: HeaderMap)
     }
 }
 
-fn sample(admin: &Admin) -> Sample {
-    let now = admin.clock.now();
-    let documents = admin.registry.documents(&Filter::default(), now);
-    Sample {
-        tools: tools(admin, &documents, now),
-        cooldowns: cooldowns(&documents, now),
-        documents: u64::try_from(admin.registry.size()).unwrap_or(u64::MAX),
-        hidden: hidden(admin),
-        integrations: integrations(admin),
-        store: admin.store.as_ref().map(|store| store.stats()),
-        outcomes_left_out: admin.proxy.outcomes_left_out(),
+impl Admin {
+    /// The state of the moment, for whoever reads the metrics.
+    pub fn sample(&self) -> Sample {
+        let now = self.clock.now();
+        let documents = self.registry.documents(&Filter::default(), now);
+        Sample {
+            tools: tools(self, &documents, now),
+            cooldowns: cooldowns(&documents, now),
+            documents: u64::try_from(self.registry.size()).unwrap_or(u64::MAX),
+            hidden: hidden(self),
+            integrations: integrations(self),
+            store: self.store.as_ref().map(|store| store.stats()),
+            outcomes_left_out: self.proxy.outcomes_left_out(),
+        }
     }
 }
 

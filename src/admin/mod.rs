@@ -2,7 +2,9 @@
 //! change what it believes.
 //!
 //! - `routes`: every path and the role that it takes. `guard`: who may come in. `audit`: who wrote what.
-//! - `health`, `metrics`, `probes`, `openapi`: what is read. `events`: what happens, as a stream.
+//! - `health`, `explain`, `metrics`, `probes`, `openapi`: what is read. `events`: what happens, as a stream.
+//! - `overview`: every tool at a glance, with its last day of `past`; `page`: the same for people, with all the rest.
+//! - `mcp`: the same as tools of an MCP server.
 //! - `write`: what is written, with the forms of `body` to the document of `target`. `steer`: the process itself.
 //!
 //! Answers are JSON; errors are problem documents (RFC 9457).
@@ -11,12 +13,17 @@ mod audit;
 mod body;
 mod diagnosis;
 mod events;
+mod explain;
 mod guard;
 mod health;
 mod integrations;
 mod listen;
+mod mcp;
 mod metrics;
 mod openapi;
+mod overview;
+mod page;
+mod past;
 pub mod principal;
 mod probes;
 mod query;
@@ -50,7 +57,10 @@ use crate::readiness::Integrations;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
 
-pub use reload::{Applied, Reload};
+pub use overview::Place;
+pub use page::Sessions;
+pub use past::Past;
+pub use reload::{Applied, LastReload, Reload};
 
 /// What the admin surface shows.
 use guard::Entrance;
@@ -94,6 +104,12 @@ pub struct Admin {
     pub diagnosis: Option<Arc<Diagnosis>>,
     /// Seats for those who follow events.
     pub readers: Arc<Semaphore>,
+    /// The last day of each tool.
+    pub past: Past,
+    /// Where the overview has got to in the stream of events.
+    pub place: Place,
+    /// Who has signed in with a browser.
+    pub sessions: Sessions,
     /// When this process began, in milliseconds: tells its events from those of another life.
     pub life: i64,
 }
@@ -153,6 +169,8 @@ impl Bound {
     /// # Errors
     /// When the listener fails.
     pub async fn serve(self, admin: Arc<Admin>) -> std::io::Result<()> {
+        let _looking =
+            tokio_util::task::AbortOnDropHandle::new(tokio::spawn(overview::look_forever(Arc::clone(&admin))));
         let entrance = if self.address.ip().is_loopback() { Entrance::Loopback } else { Entrance::Network };
         let over_tcp = axum::serve(Bounded::new(self.listener), router(Arc::clone(&admin), entrance));
         let Some(socket) = self.socket else { return over_tcp.await };
@@ -179,7 +197,9 @@ fn router(admin: Arc<Admin>, entrance: Entrance) -> Router {
         .route("/v1/override", post(write::decide).delete(write::undecide))
         .route("/v1/overrides", get(steer::overrides))
         .route("/v1/lookup", get(health::lookup))
+        .route("/v1/explain", post(explain::explain))
         .route("/v1/tools", get(health::tools))
+        .route("/v1/overview", get(overview::overview))
         .route("/v1/manifest", get(integrations::manifest))
         .route("/v1/integrations", get(integrations::list))
         .route("/v1/integrations/invalidate", post(integrations::invalidate_all))
@@ -194,6 +214,8 @@ fn router(admin: Arc<Admin>, entrance: Entrance) -> Router {
         .route("/v1/diagnosis/jobs/{id}/claim", post(diagnosis::claim_one))
         .route("/v1/diagnosis/jobs/{id}/complete", post(diagnosis::complete))
         .route("/v1/tools/{tool}/recheck", post(diagnosis::recheck))
+        .merge(page::router(admin.access.body))
+        .route("/mcp", post(mcp::mcp))
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&admin), guard::guard))

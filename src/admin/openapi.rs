@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::routes::{ROUTES, Route};
+use super::routes::{Gives, ROUTES, Route};
 use crate::health::Document;
 
 /// The document.
@@ -41,18 +41,47 @@ pub(super) fn document() -> Value {
     })
 }
 
+/// A problem document (RFC 9457).
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "drawn, never made")]
+struct Problem {
+    r#type: Option<String>,
+    title: String,
+    status: u16,
+    detail: Option<String>,
+}
+
+fn answers(route: &Route, generator: &mut SchemaGenerator) -> Value {
+    let content: Map<String, Value> = match route.gives {
+        Gives::Json(draw) => {
+            [("application/json".to_owned(), json!({"schema": draw(generator)}))].into_iter().collect()
+        }
+        Gives::Object => [("application/json".to_owned(), json!({"schema": {"type": "object"}}))].into_iter().collect(),
+        Gives::Other(media) => media.iter().map(|media| ((*media).to_owned(), json!({}))).collect(),
+    };
+    let problem = generator.subschema_for::<Problem>();
+    let mut answers = Map::new();
+    for code in route.codes {
+        let answer = match *code {
+            204 => json!({"description": "Done; there is nothing to show."}),
+            503 => json!({"description": "Not now.", "content": content}),
+            _ => json!({"description": "Done.", "content": content}),
+        };
+        answers.insert(code.to_string(), answer);
+    }
+    let problem = json!({
+        "description": "What went wrong (RFC 9457).", "content": {"application/problem+json": {"schema": problem}},
+    });
+    answers.insert("default".to_owned(), problem);
+    Value::Object(answers)
+}
+
 fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let mut operation = json!({
         "operationId": operation_id(route),
         "summary": route.about,
         "parameters": parameters(route),
-        "responses": {
-            "200": {"description": "Done."},
-            "default": {
-                "description": "What went wrong (RFC 9457).",
-                "content": {"application/problem+json": {"schema": {"type": "object"}}},
-            },
-        },
+        "responses": answers(route, generator),
     });
     let Some(members) = operation.as_object_mut() else { return operation };
     if let Some(role) = route.role {

@@ -108,6 +108,11 @@ impl Tokens {
         Ok(Tokens(all))
     }
 
+    /// Whether there is a token of this name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.0.iter().any(|(_, principal)| *principal.name == *name)
+    }
+
     /// Whose token this is. Takes as long for a wrong one as for a right one.
     pub fn owner(&self, token: &str) -> Option<&Principal> {
         let hash = blake3::hash(token.as_bytes());

@@ -2,12 +2,41 @@
 
 use std::collections::BTreeMap;
 
+use axum::extract::{self, FromRequestParts};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
+use serde::de::DeserializeOwned;
 
 use super::refuse;
 use crate::health::Status;
 use crate::rules::Scope;
+
+/// Segments of the path. (What axum itself says of those that cannot be read is no problem document.)
+#[derive(Debug)]
+pub(super) struct Path<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Path<T>, Response> {
+        let read = extract::Path::<T>::from_request_parts(parts, state).await;
+        read.map(|extract::Path(found)| Path(found)).map_err(|why| *bad(why.body_text()))
+    }
+}
+
+/// The query.
+#[derive(Debug)]
+pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query<T>, Response> {
+        let read = extract::Query::<T>::from_request_parts(parts, state).await;
+        read.map(|extract::Query(found)| Query(found)).map_err(|why| *bad(why.body_text()))
+    }
+}
 
 /// The parameters of one request.
 #[derive(Debug, Default)]

@@ -6,9 +6,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Admin, refuse};
+use crate::clock::Wall;
 
 /// Reads configuration and rules again and puts them in force, or keeps what is.
 pub trait Reload: Send + Sync {
@@ -17,10 +19,24 @@ pub trait Reload: Send + Sync {
     /// # Errors
     /// The report of every problem, with file, line and caret; what was in force still is.
     fn reload(&self) -> Result<Applied, String>;
+
+    /// The name of what is in force, and the last attempt to change it.
+    fn last(&self) -> (String, Option<LastReload>);
+}
+
+/// The last attempt to read anew, asked for or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastReload {
+    /// When.
+    pub at: Wall,
+    /// Every problem with its place, a line each, where it was refused.
+    pub result: Result<(), String>,
+    /// Keys that have changed since the start and take effect at a restart.
+    pub needs_restart: Vec<String>,
 }
 
 /// What a reload put in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Applied {
     /// The name of what is in force, as in the log and in `toolvane_config_info`.

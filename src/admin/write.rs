@@ -1,11 +1,12 @@
-//! Writes of health: each is acknowledged once it is on disk, or refused with nothing changed.
+//! Writes of health: each is acknowledged once it is on disk, or refused with nothing changed. Requests and tools of `mcp` come
+//! to the same `Write`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json as Answer;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +17,7 @@ use super::audit::Changed;
 use super::body::{self, Clear, Cooldown, Decision, Json, Refusal, Statement, unfit};
 use super::health::Shown;
 use super::principal::Principal;
-use super::query::Parameters;
+use super::query::{Parameters, Path, Query};
 use super::routes::OVERRIDE;
 use super::target::{self, Named, Shared, Who};
 use super::{Admin, refuse};
@@ -32,13 +33,27 @@ type Addressed = (Path<(String, String, String)>, Given, HeaderMap);
 /// The furthest that an estimate may lie ahead (DESIGN 8).
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
+/// Which document a write is addressed to, and which version of it.
+pub(super) struct Target {
+    pub(super) named: Named,
+    pub(super) expected: Option<u64>,
+}
+
+impl Target {
+    /// Its key, if this hand may write there.
+    fn key(&self, admin: &Admin, who: &Principal) -> Result<Key, Refusal> {
+        self.named.within_reach_of(who)?;
+        self.named.key(admin)
+    }
+}
+
 /// A write: who does what to which document.
 pub(super) struct Write<'a> {
-    pub(super) admin: &'a Admin,
-    pub(super) key: Key,
-    pub(super) order: Order,
-    pub(super) expected: Option<u64>,
-    pub(super) reason: Option<Arc<str>>,
+    admin: &'a Admin,
+    key: Key,
+    order: Order,
+    expected: Option<u64>,
+    reason: Option<Arc<str>>,
 }
 
 /// `POST …/unavailable`.
@@ -72,27 +87,70 @@ pub(super) async fn available(
 }
 
 async fn state(admin: &Admin, who: &Principal, at: Addressed, (to, said): (Status, Statement)) -> Response {
-    let prepared = addressed(admin, who, at).and_then(|(key, expected)| {
-        let mark = mark(who, to, &said, admin.clock.now())?;
-        let reason = Some(Arc::clone(&mark.note));
-        Ok(Write { admin, key, order: Order::Mark(mark), expected, reason })
-    });
-    finish(prepared).await
+    finish(target(at).and_then(|at| status(admin, who, &at, (to, &said)))).await
 }
 
-fn addressed(
-    admin: &Admin,
+/// What a path, a query and `If-Match` say of the document.
+fn target((Path(path), Query(given), headers): Addressed) -> Result<Target, Refusal> {
+    Ok(Target { named: Named::read(path, given)?, expected: target::expected(&headers)? })
+}
+
+/// Sets a status.
+pub(super) fn status<'a>(
+    admin: &'a Admin,
     who: &Principal,
-    (Path(path), Query(given), headers): Addressed,
-) -> Result<(Key, Option<u64>), Refusal> {
-    let named = Named::read(path, given)?;
-    named.within_reach_of(who)?;
-    Ok((named.key(admin)?, target::expected(&headers)?))
+    at: &Target,
+    (to, said): (Status, &Statement),
+) -> Result<Write<'a>, Refusal> {
+    let key = at.key(admin, who)?;
+    let mark = mark(who, to, said, admin.clock.now())?;
+    let reason = Some(Arc::clone(&mark.note));
+    Ok(Write { admin, key, order: Order::Mark(mark), expected: at.expected, reason })
+}
+
+/// Arms a cooldown, or moves its deadline.
+pub(super) fn cooldown<'a>(
+    admin: &'a Admin,
+    who: &Principal,
+    at: &Target,
+    said: &Cooldown,
+) -> Result<Write<'a>, Refusal> {
+    let key = at.key(admin, who)?;
+    let ends = body::ends(
+        ("expiresIn", said.expires_in.as_deref()),
+        ("nextSpawnAllowedAt", said.next_spawn_allowed_at),
+        admin.registry.cooldown_max(),
+        admin.clock.now(),
+    )?;
+    let length = ends.ok_or_else(|| unfit("say until when: `expiresIn` (such as `15m`) or `nextSpawnAllowedAt`"))?;
+    let order = Order::Cooldown {
+        signature: body::name("errorSignature", &said.error_signature)?,
+        user: said.user_id.as_deref().map(Arc::from),
+        classification: said.classification,
+        length: Some(length),
+    };
+    let reason = Some(body::reason(said.reason.as_deref())?);
+    Ok(Write { admin, key, order, expected: at.expected, reason })
+}
+
+/// Removes cooldowns, and sets OK if it is not about some of them alone.
+pub(super) fn removal<'a>(admin: &'a Admin, who: &Principal, at: &Target, said: &Clear) -> Result<Write<'a>, Refusal> {
+    let key = at.key(admin, who)?;
+    let reason = body::reason(said.reason.as_deref())?;
+    let order = if said.cooldowns_only || said.error_signature.is_some() || said.user_id.is_some() {
+        Order::ClearCooldowns {
+            signature: said.error_signature.as_deref().map(Arc::from),
+            user: said.user_id.as_deref().map(Arc::from),
+        }
+    } else {
+        Order::Clear { by: Arc::clone(&who.name), note: Arc::clone(&reason) }
+    };
+    Ok(Write { admin, key, order, expected: at.expected, reason: Some(reason) })
 }
 
 /// What a statement of somebody makes of a document. An engine must say why and until when; a lifecycle event is a fact and
 /// needs neither.
-pub(super) fn mark(who: &Principal, to: Status, said: &Statement, now: Now) -> Result<Mark, Refusal> {
+fn mark(who: &Principal, to: Status, said: &Statement, now: Now) -> Result<Mark, Refusal> {
     let recovery = body::ends(
         ("expiresIn", said.expires_in.as_deref()),
         ("expectedRecoveryAt", said.expected_recovery_at),
@@ -154,25 +212,7 @@ pub(super) async fn cooldowns(
     at: Addressed,
     Json(said): Json<Cooldown>,
 ) -> Response {
-    let prepared = addressed(&admin, &who, at).and_then(|(key, expected)| {
-        let now = admin.clock.now();
-        let longest = admin.registry.cooldown_max();
-        let length = body::ends(
-            ("expiresIn", said.expires_in.as_deref()),
-            ("nextSpawnAllowedAt", said.next_spawn_allowed_at),
-            longest,
-            now,
-        )?
-        .ok_or_else(|| unfit("say until when: `expiresIn` (such as `15m`) or `nextSpawnAllowedAt`"))?;
-        let order = Order::Cooldown {
-            signature: body::name("errorSignature", &said.error_signature)?,
-            user: said.user_id.as_deref().map(Arc::from),
-            classification: said.classification,
-            length: Some(length),
-        };
-        Ok(Write { admin: &admin, key, order, expected, reason: Some(body::reason(said.reason.as_deref())?) })
-    });
-    finish(prepared).await
+    finish(target(at).and_then(|at| cooldown(&admin, &who, &at, &said))).await
 }
 
 /// `POST …/clear`.
@@ -182,19 +222,7 @@ pub(super) async fn clear(
     at: Addressed,
     Json(said): Json<Clear>,
 ) -> Response {
-    let prepared = addressed(&admin, &who, at).and_then(|(key, expected)| {
-        let reason = body::reason(said.reason.as_deref())?;
-        let order = if said.cooldowns_only || said.error_signature.is_some() || said.user_id.is_some() {
-            Order::ClearCooldowns {
-                signature: said.error_signature.as_deref().map(Arc::from),
-                user: said.user_id.as_deref().map(Arc::from),
-            }
-        } else {
-            Order::Clear { by: Arc::clone(&who.name), note: Arc::clone(&reason) }
-        };
-        Ok(Write { admin: &admin, key, order, expected, reason: Some(reason) })
-    });
-    finish(prepared).await
+    finish(target(at).and_then(|at| removal(&admin, &who, &at, &said))).await
 }
 
 /// `POST /v1/override`.
@@ -238,8 +266,9 @@ pub(super) async fn undecide(State(admin): Shared, Query(given): Given, headers:
 
 /// `DELETE /v1/health/{scope}/{scopeId}/{tool}`.
 pub(super) async fn delete(State(admin): Shared, Extension(who): Who, at: Addressed) -> Response {
-    let (key, expected) = match addressed(&admin, &who, at) {
-        Ok(addressed) => addressed,
+    let aimed = target(at).and_then(|at| Ok((at.key(&admin, &who)?, at.expected)));
+    let (key, expected) = match aimed {
+        Ok(aimed) => aimed,
         Err(refusal) => return *refusal,
     };
     match admin.registry.delete(&key, expected, admin.clock.now()) {
@@ -248,7 +277,8 @@ pub(super) async fn delete(State(admin): Shared, Extension(who): Who, at: Addres
     }
 }
 
-async fn finish(prepared: Result<Write<'_>, Refusal>) -> Response {
+/// Carries a write out, or says why it cannot be.
+pub(super) async fn finish(prepared: Result<Write<'_>, Refusal>) -> Response {
     match prepared {
         Ok(write) => write.carry_out().await,
         Err(refusal) => *refusal,
@@ -257,7 +287,7 @@ async fn finish(prepared: Result<Write<'_>, Refusal>) -> Response {
 
 impl Write<'_> {
     /// Carries it out, and answers once it is on disk.
-    pub(super) async fn carry_out(self) -> Response {
+    async fn carry_out(self) -> Response {
         let Write { admin, key, order, expected, reason } = self;
         let now = admin.clock.now();
         match admin.registry.order(&key, &order, expected, (now, &mut || admin.proxy.draw())) {

@@ -2,6 +2,11 @@
 
 mod diagnosis;
 mod documents;
+#[cfg(feature = "otel")]
+mod otlp;
+#[cfg(not(feature = "otel"))]
+#[path = "otlp_off.rs"]
+mod otlp;
 mod reload;
 mod rules;
 pub mod service_manager;

@@ -8,6 +8,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::{Value, json};
+
 use super::rules::Layers;
 use super::watch::Seen;
 use crate::admin;
@@ -15,8 +17,12 @@ use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::proxy::Proxy;
 use crate::telemetry::Telemetry;
+use crate::telemetry::bus::Kind;
 use crate::telemetry::events::Reloaded;
 use crate::yaml::{Report, Source};
+
+/// Mistakes that followers of events are told of.
+const PROBLEMS_MAX: usize = 10;
 
 /// Reads configuration and rules again. Clones of one `Arc` share what is in force.
 pub struct Reloader {
@@ -32,6 +38,7 @@ pub struct Reloader {
 struct InForce {
     config: Arc<Config>,
     hash: String,
+    last: Option<admin::LastReload>,
 }
 
 impl fmt::Debug for Reloader {
@@ -53,7 +60,7 @@ pub(super) struct Parts {
 impl Reloader {
     pub(super) fn new(parts: Parts) -> Reloader {
         let Parts { proxy, telemetry, clock, config, file, hash } = parts;
-        Reloader { proxy, telemetry, clock, started: file, in_force: Mutex::new(InForce { config, hash }) }
+        Reloader { proxy, telemetry, clock, started: file, in_force: Mutex::new(InForce { config, hash, last: None }) }
     }
 
     /// Reads the files again and puts them in force, or keeps what is. Tells log and metrics. Reads files: may block.
@@ -82,10 +89,13 @@ impl Reloader {
         let result = self.read(&in_force);
         let at = self.clock.now().wall;
         match result {
-            Ok((next, applied)) => {
+            Ok((mut next, applied)) => {
                 if asked || applied.changed || !applied.needs_restart.is_empty() {
                     let needs_restart = &applied.needs_restart;
                     self.telemetry.emit(Reloaded { result: Ok(&next.hash), needs_restart, at });
+                    self.telemetry.publish(Kind::Reload, at, told(&applied));
+                    let needs_restart = needs_restart.clone();
+                    next.last = Some(admin::LastReload { at, result: Ok(()), needs_restart });
                 }
                 *in_force = next;
                 if asked {
@@ -95,6 +105,9 @@ impl Reloader {
             }
             Err(report) => {
                 self.telemetry.emit(Reloaded { result: Err(&report.to_string()), needs_restart: &[], at });
+                let why = problems(&report).join("\n");
+                self.telemetry.publish(Kind::Reload, at, refused(&report));
+                in_force.last = Some(admin::LastReload { at, result: Err(why), needs_restart: Vec::new() });
                 Err(report)
             }
         }
@@ -118,7 +131,10 @@ impl Reloader {
         if changed {
             self.proxy.replace_rules(layers.compile()?);
         }
-        Ok((InForce { config, hash: hash.clone() }, admin::Applied { hash, changed, needs_restart }))
+        Ok((
+            InForce { config, hash: hash.clone(), last: old.last.clone() },
+            admin::Applied { hash, changed, needs_restart },
+        ))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, InForce> {
@@ -126,8 +142,28 @@ impl Reloader {
     }
 }
 
+fn told(applied: &admin::Applied) -> Value {
+    let admin::Applied { hash, changed, needs_restart } = applied;
+    json!({"result": "success", "hash": hash, "changed": changed, "needsRestart": needs_restart})
+}
+
+fn refused(report: &Report) -> Value {
+    json!({"result": "failure", "problems": problems(report)})
+}
+
+/// Where the mistakes are and what they are; lines of the files stay in the log.
+fn problems(report: &Report) -> Vec<String> {
+    let problems = report.problems().iter().take(PROBLEMS_MAX);
+    problems.map(|problem| format!("{}: {}", problem.position(), problem.message())).collect()
+}
+
 impl admin::Reload for Reloader {
     fn reload(&self) -> Result<admin::Applied, String> {
         Reloader::reload(self).map_err(|report| report.to_string())
+    }
+
+    fn last(&self) -> (String, Option<admin::LastReload>) {
+        let in_force = self.lock();
+        (in_force.hash.clone(), in_force.last.clone())
     }
 }

@@ -11,13 +11,14 @@ use thiserror::Error;
 use tokio::task::JoinHandle;
 
 use super::diagnosis::diagnose;
+use super::otlp::Export;
 use super::reload::{self, Reloader};
 use super::watch;
 use crate::admin::principal::{TokenError, Tokens};
-use crate::admin::{self, Admin};
+use crate::admin::{self, Admin, Past, Place, Sessions};
 use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
-use crate::health::{Backing, MemoryOnly, Readiness, Registry};
+use crate::health::{Backing, Filter, MemoryOnly, Readiness, Registry};
 use crate::proxy::net::{self, Drain, DrainSignal, Limits, Workers};
 use crate::proxy::{Parts, Proxy, RuleSet};
 use crate::readiness::{Environment, Integrations};
@@ -26,7 +27,7 @@ use crate::telemetry::events::{Draining, Reloaded, Started, Stopped, StoreOpened
 use crate::telemetry::{self, Telemetry};
 use crate::yaml::Source;
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a process is made of.
 pub struct App {
@@ -86,6 +87,9 @@ pub enum StartError {
     /// What diagnoses and notifications need cannot be had.
     #[error("{0}")]
     Diagnosis(String),
+    /// What exports need cannot be had.
+    #[error("`otlp`: {0}")]
+    Otlp(String),
     /// A token of the admin surface cannot be used.
     #[error("`admin.tokens`: {0}")]
     Token(TokenError),
@@ -115,6 +119,7 @@ pub struct Running {
     store: Option<Arc<Store>>,
     serving: JoinHandle<()>,
     integrations: Arc<Integrations>,
+    export: Export,
 }
 
 impl App {
@@ -128,6 +133,7 @@ impl App {
         let telemetry = telemetry(&config);
         let now = self.clock.now();
         telemetry.emit(Reloaded { result: Ok(&self.config_hash), needs_restart: &[], at: now.wall });
+        let export = Export::start(&config, &telemetry).map_err(StartError::Otlp)?;
         let tokens = Tokens::read(&config.admin_access, &config.environment).map_err(StartError::Token)?;
         let (store, key) = open_store(&config, &self.clock, &telemetry, InstallKey(self.fresh_key))?;
         let registry = remembered(&config, store.as_ref(), now);
@@ -168,6 +174,9 @@ impl App {
             diagnosis,
             readers: Admin::seats(),
             life: now.wall.0,
+            past: Past::new(&registry.documents(&Filter::default(), now), config.tuning.history_size, now),
+            place: Place::default(),
+            sessions: Sessions::new(&self.fresh_key, now.wall.0),
             clock: self.clock,
             reload: Arc::clone(&reloader) as Arc<dyn admin::Reload>,
             registry: Arc::clone(&registry),
@@ -181,10 +190,11 @@ impl App {
         let (listen, admin_address) = (addresses(&listeners), admin_bound.address());
         let serving = serve(listeners, proxy.clone(), limits(&config), signal)?;
         in_background(&proxy, &integrations, &reloader);
+        export.metrics(&admin);
         admin.started.store(true, Ordering::Release);
         tokio::spawn(admin_bound.serve(admin));
         announce(&telemetry, &config, &listen, admin_address);
-        Ok(Running { listen, admin: admin_address, reloader, leave, store, serving, integrations })
+        Ok(Running { listen, admin: admin_address, reloader, leave, store, serving, integrations, export })
     }
 }
 
@@ -212,6 +222,7 @@ impl Running {
             // The store reports by itself what it could not write.
             let _ = store.close().await;
         }
+        self.export.finish().await;
         self.leave.telemetry.emit(Stopped { cut_off: self.leave.proxy.cut_off() });
     }
 }

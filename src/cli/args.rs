@@ -10,6 +10,7 @@ use super::events::Events;
 use super::settings::Settings;
 use super::status::Status;
 use super::steer::{Clear, Recheck, Set};
+use super::top::Top;
 
 /// A sidecar reverse proxy that knows which tools of an LLM agent are usable, for whom, and until when.
 #[derive(Debug, Parser)]
@@ -57,6 +58,11 @@ pub enum Command {
     /// Show every tool of a running toolvane and how it stands.
     #[command(after_help = "Exit codes: 0 fine, 1 refused, or as bad as `--fail-on` says, 69 nobody answers.")]
     Status(Status),
+    /// Show every tool of a running toolvane in the terminal, live.
+    #[command(
+        after_help = "Keys: arrows select, Enter shows details, / finds, s sorts, r reverses, q quits. NO_COLOR is heeded.\nExit codes: 0 fine, 1 refused, 2 no terminal, 69 nobody answers."
+    )]
+    Top(Top),
     /// Follow what happens: status changes, overrides, writes, reloads.
     Events(Events),
     /// Set the status of a tool, or override it.

@@ -1,5 +1,6 @@
 //! `toolvane check FILE…`: reads configuration and rule files as `run` would, opens no port, and tells all mistakes at once.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,15 +12,13 @@ use super::test::has_root_key;
 use super::{BAD, CONFIG, FINE};
 use crate::app;
 use crate::config::Config;
-use crate::rules::file::read_cases;
+use crate::rules::Limits;
+use crate::rules::file::{load_alone, read_cases};
 use crate::rules::lint::Lint;
 use crate::yaml::{Problem, Report, Source, Style};
 
 /// The name of a rule file in the directory of `rules.dir`.
 const RULE_FILE: &str = "error-patterns.yaml";
-
-/// Reads a rule file; the answer says how many rules it holds.
-pub type CheckRules<'a> = &'a dyn Fn(&Arc<Source>) -> Result<usize, Report>;
 
 /// What a check is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,31 +51,36 @@ pub struct Checked {
 
 /// Checks each file: a configuration with every rule file that it names, or a rule file by itself (its root has
 /// `patterns`).
-pub fn check(files: &[PathBuf], how: How, rules: CheckRules<'_>) -> Checked {
-    let mut findings = Findings { report: Report::new(), warnings: Vec::new(), fine: Vec::new(), rules };
+pub fn check(files: &[PathBuf], how: How) -> Checked {
+    let mut findings = Findings::default();
     for file in files {
         findings.file(file);
     }
     findings.into_checked(how)
 }
 
-struct Findings<'a> {
+#[derive(Default)]
+struct Findings {
     report: Report,
     warnings: Vec<Lint>,
     fine: Vec<String>,
-    rules: CheckRules<'a>,
+    /// What has been told: a file is part of many tables.
+    told: HashSet<(String, String)>,
 }
 
-impl Findings<'_> {
+impl Findings {
     fn file(&mut self, path: &Path) {
         match Source::load(path) {
             Ok(source) if has_root_key(&source, "patterns") => {
-                self.rule_source(&source);
-                self.warnings.extend(lints::of_file(&source));
+                let looked = lints::of_file(&source);
+                if looked.is_ok() {
+                    self.rule_source(&source);
+                }
+                self.looked(looked);
             }
             Ok(source) if has_root_key(&source, "cases") => self.case_source(&source),
             Ok(source) => self.config(path, &source),
-            Err(report) => self.report.merge(report),
+            Err(report) => self.problems(&report),
         }
     }
 
@@ -90,10 +94,35 @@ impl Findings<'_> {
                     self.rule_file(&file, source.name());
                 }
                 self.documents(&config);
-                self.warnings.extend(lints::of_config(&config));
+                lints::of_config(&config).into_iter().for_each(|looked| self.looked(looked));
             }
-            Err(report) => self.report.merge(report),
+            Err(report) => self.problems(&report),
         }
+    }
+
+    fn problems(&mut self, report: &Report) {
+        for problem in report.problems() {
+            if self.is_new(problem) {
+                self.report.push(problem.clone());
+            }
+        }
+    }
+
+    fn looked(&mut self, looked: Result<Vec<Lint>, Report>) {
+        match looked {
+            Err(report) => self.problems(&report),
+            Ok(lints) => {
+                for lint in lints {
+                    if self.is_new(&lint.problem) {
+                        self.warnings.push(lint);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_new(&mut self, problem: &Problem) -> bool {
+        self.told.insert((problem.position(), problem.message().to_owned()))
     }
 
     fn documents(&mut self, config: &Config) {
@@ -104,7 +133,7 @@ impl Findings<'_> {
                     self.fine.extend(document.notes.iter().map(|note| format!("  {note}")));
                 }
             }
-            Err(report) => self.report.merge(report),
+            Err(report) => self.problems(&report),
         }
     }
 
@@ -122,18 +151,14 @@ impl Findings<'_> {
     fn case_source(&mut self, source: &Arc<Source>) {
         match read_cases(source) {
             Ok(cases) => self.fine.push(format!("{}: fine, {} cases", source.name(), cases.len())),
-            Err(report) => self.report.merge(report),
+            Err(report) => self.problems(&report),
         }
     }
 
     fn rule_source(&mut self, source: &Arc<Source>) {
-        match (self.rules)(source) {
-            Ok(count) => self.fine.push(format!(
-                "{}: fine, {count} {}",
-                source.name(),
-                if count == 1 { "rule" } else { "rules" }
-            )),
-            Err(report) => self.report.merge(report),
+        match load_alone(source, Limits::default()) {
+            Ok(table) => self.fine.push(format!("{}: fine, {}", source.name(), counted(table.rules().len(), "rule"))),
+            Err(report) => self.problems(&report),
         }
     }
 
@@ -189,7 +214,7 @@ fn rule_files(config: &Config) -> Vec<PathBuf> {
         files.extend(existing(&tenant));
         files.extend(directories(&tenant).iter().flat_map(|project| existing(project)));
     }
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     files.retain(|file| seen.insert(file.clone()));
     files
 }
@@ -229,14 +254,6 @@ mod tests {
 
     const GOOD: &str = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\n";
 
-    /// Stands in for the rule reader: a file with `bad` in it has a problem.
-    fn rules(source: &Arc<Source>) -> Result<usize, Report> {
-        match source.text().find("bad") {
-            Some(start) => Err(Problem::new(source, crate::yaml::Place { start, end: start + 3 }, "a bad rule").into()),
-            None => Ok(source.text().matches("id:").count()),
-        }
-    }
-
     fn check_in(files: &[(&str, &str)], arguments: &[&str], output: Output) -> Checked {
         let home = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -245,7 +262,7 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let paths: Vec<PathBuf> = arguments.iter().map(|name| home.path().join(name)).collect();
-        let checked = check(&paths, How { output, strict: false }, &rules);
+        let checked = check(&paths, How { output, strict: false });
         let strip = |text: &str| text.replace(&format!("{}/", home.path().display()), "");
         Checked { stdout: strip(&checked.stdout), stderr: strip(&checked.stderr), code: checked.code }
     }
@@ -256,8 +273,11 @@ mod tests {
             format!("{GOOD}rules: {{layers: [own.yaml], dir: d}}\ntenants: {{t: {{rules: {{layers: [own.yaml]}}}}}}\n");
         let files = [
             ("toolvane.yaml", config.as_str()),
-            ("own.yaml", "patterns: [{id: a}, {id: b}]"),
-            ("d/acme/error-patterns.yaml", "patterns: [{id: a}]"),
+            (
+                "own.yaml",
+                "patterns: [{id: a, match: {httpStatus: 618}, classification: UNCLEAR}, {id: b, match: {httpStatus: 619}, classification: UNCLEAR}]",
+            ),
+            ("d/acme/error-patterns.yaml", "patterns: [{id: a, match: {httpStatus: 618}, classification: UNCLEAR}]"),
             ("d/acme/web/error-patterns.yaml", "patterns: []"),
             ("d/acme/web/notes.yaml", "bad"),
         ];
@@ -338,7 +358,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("latin.yaml");
         fs::write(&path, b"mode: enforce # f\xfcr alle\n").unwrap();
-        let checked = check(&[path], How { output: Output::Text(Style::Plain), strict: false }, &rules);
+        let checked = check(&[path], How { output: Output::Text(Style::Plain), strict: false });
         assert_eq!(checked.code, CONFIG);
         assert!(checked.stderr.contains("latin.yaml:1:18"), "{}", checked.stderr);
     }

@@ -10,8 +10,8 @@ use super::args::{Explain, Form, OutcomeFlags};
 use super::rules::{Layered, Streams, columns, refuse, text_of};
 use super::{BAD, FINE, USAGE};
 use crate::clock::Now;
-use crate::health::{Caller, Forecast, Policy, Tuning, forecast};
-use crate::rules::{BackendKind, Basis, Described, Exchange, Explanation, Rule, Table, case, file};
+use crate::health::{self, Caller, Explained, Forecast, Policy, Tuning};
+use crate::rules::{BackendKind, Basis, Described, Exchange, Table, case, file};
 use crate::yaml::duration_text;
 
 /// Why there is nothing to explain, and the exit code for it.
@@ -91,33 +91,28 @@ fn headers(fields: &[String]) -> Result<HeaderMap, Refused> {
 }
 
 fn explained(table: &Table, exchange: &Exchange, form: Form) -> String {
-    let explanation = table.explain(exchange);
     let policy = Policy { session_tool: exchange.session_tool, has_targets: true, ..Policy::default() };
-    let next = forecast(exchange, &explanation.verdict, &Caller::somebody(), &policy, &Tuning::default());
-    let finding = explanation.verdict.finding.as_ref();
-    let rule = finding.filter(|_| explanation.basis != Basis::NoRule).and_then(|finding| table.rule(&finding.rule));
+    let explained = health::explain(exchange, table, &Caller::somebody(), &policy, &Tuning::default());
     match form {
-        Form::Json => {
-            let place = rule.map(position);
-            format!("{}\n", json!({"explanation": explanation, "place": place, "forecast": next}))
-        }
-        Form::Table => as_table(&explanation, rule, &next),
+        Form::Json => format!("{}\n", json!(explained)),
+        Form::Table => as_table(&explained),
     }
 }
 
-fn as_table(explanation: &Explanation, rule: Option<&Rule>, next: &Forecast) -> String {
+fn as_table(explained: &Explained) -> String {
+    let Explained { explanation, place, forecast: next } = explained;
+    let finding = explanation.verdict.finding.as_ref();
+    let rule = finding.zip(place.as_ref()).map(|(finding, place)| format!("{} ({place})", finding.rule));
     let by = match (explanation.basis, rule) {
         (Basis::Cancelled, _) => "no rule: the caller cancelled the call".to_owned(),
         (Basis::NotYetAnOutcome, _) => "no rule: this is not yet an outcome".to_owned(),
         (Basis::Success, _) => "no rule: by its structure it is a success".to_owned(),
-        (Basis::KnownTool, Some(rule)) => {
-            format!("{} ({}), and the backend's own list, in which the tool stands", rule.id, position(rule))
-        }
-        (_, Some(rule)) => format!("{} ({})", rule.id, position(rule)),
+        (Basis::KnownTool, Some(rule)) => format!("{rule}, and the backend's own list, in which the tool stands"),
+        (_, Some(rule)) => rule,
         (_, None) => "no rule matches".to_owned(),
     };
     let mut rows = vec![("decided by", by), ("counts as", format!("{:?}", explanation.verdict.kind).to_lowercase())];
-    if let Some(finding) = &explanation.verdict.finding {
+    if let Some(finding) = finding {
         rows.push(("signature", finding.signature.to_string()));
         rows.push(("classification", finding.classification.to_string()));
         rows.push(("dispatch code", finding.dispatch_code.to_string()));
@@ -159,11 +154,6 @@ fn status_words(next: &Forecast) -> String {
     words
 }
 
-fn position(rule: &Rule) -> String {
-    let (line, column) = rule.origin.source.line_column(rule.origin.place);
-    format!("{}:{line}:{column}", rule.origin.source.name())
-}
-
 /// What a line of the log says was decided, and whether these rules would still say so. The line holds nothing of the answer.
 fn logged(line: &str, table: &Table, form: Form) -> Result<String, Refused> {
     let text = match line {
@@ -183,7 +173,7 @@ fn logged(line: &str, table: &Table, form: Form) -> Result<String, Refused> {
     let unchanged = same("signature", &then.signature) && same("classification", then.classification.as_str());
     let answer = json!({
         "rule": rule.id,
-        "place": position(rule),
+        "place": rule.origin.to_string(),
         "signature": then.signature,
         "classification": then.classification,
         "healthAction": then.health_action,
@@ -196,7 +186,7 @@ fn logged(line: &str, table: &Table, form: Form) -> Result<String, Refused> {
         return Ok(format!("{answer}\n"));
     }
     let mut rows = vec![
-        vec!["decided by".to_owned(), format!("{} ({})", rule.id, position(rule))],
+        vec!["decided by".to_owned(), format!("{} ({})", rule.id, rule.origin)],
         vec!["signature".to_owned(), then.signature.to_string()],
         vec!["classification".to_owned(), then.classification.to_string()],
         vec!["health action".to_owned(), then.health_action.to_string()],

@@ -10,11 +10,10 @@ use super::rules::{Layered, Streams, refuse};
 use super::settings::Settings;
 use super::{
     BAD, FINE, USAGE, ask, classify, events, explain, healthcheck, integrations, replay, run, settings, status, steer,
-    test,
+    test, top,
 };
 use crate::clock::{Clock, SystemClock};
-use crate::rules::{self, Limits};
-use crate::yaml::{Source, Style};
+use crate::yaml::Style;
 
 /// Runs the command that the process was started with; gives its exit code.
 pub fn main() -> u8 {
@@ -31,10 +30,7 @@ pub fn main() -> u8 {
         Command::Check(args) => {
             let json = args.json || args.output == Form::Json;
             let output = if json { Output::Json } else { Output::Text(style()) };
-            let count = |source: &std::sync::Arc<Source>| {
-                rules::file::load_alone(source, Limits::default()).map(|t| t.rules().len())
-            };
-            let checked = check::check(&args.files, How { output, strict: args.strict }, &count);
+            let checked = check::check(&args.files, How { output, strict: args.strict });
             let _ = io::stdout().write_all(checked.stdout.as_bytes());
             let _ = words.write_all(checked.stderr.as_bytes());
             checked.code
@@ -47,6 +43,7 @@ pub fn main() -> u8 {
         Command::Integrations(args) => ask::run(words, integrations::integrations(&args, &mut io::stdout())),
         Command::Manifest(args) => ask::run(words, integrations::manifest(&args, &mut io::stdout())),
         Command::Status(args) => ask::run(words, status::status(&args, &mut io::stdout())),
+        Command::Top(args) => top::top(&args, !super::args::no_color(), words),
         Command::Events(args) => ask::run(words, events::events(&args, &mut io::stdout())),
         Command::Set(args) => ask::run(words, steer::set(&args, &mut io::stdout())),
         Command::Clear(args) => ask::run(words, steer::clear(&args, &mut io::stdout())),

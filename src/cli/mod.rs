@@ -7,6 +7,7 @@ pub mod check;
 pub mod classify;
 pub mod events;
 pub mod explain;
+mod follow;
 pub mod healthcheck;
 pub mod integrations;
 mod junit;
@@ -20,6 +21,7 @@ pub mod status;
 pub mod steer;
 pub mod table;
 pub mod test;
+pub mod top;
 
 /// All is fine.
 pub const FINE: u8 = 0;

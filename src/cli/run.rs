@@ -129,7 +129,11 @@ async fn serve(app: App, words: &mut impl Write) -> u8 {
         Ok(running) => running,
         Err(error) => {
             let _ = writeln!(words, "error: {error}");
-            return if matches!(error, StartError::Token(_) | StartError::Diagnosis(_)) { CONFIG } else { BAD };
+            return if matches!(error, StartError::Token(_) | StartError::Diagnosis(_) | StartError::Otlp(_)) {
+                CONFIG
+            } else {
+                BAD
+            };
         }
     };
     announce(&running, words);

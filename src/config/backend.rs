@@ -55,6 +55,11 @@ pub struct Backend {
 }
 
 impl Backend {
+    /// Host and port of its address.
+    pub fn address(&self) -> (&str, u16) {
+        (self.address_host(), self.port())
+    }
+
     /// The host of its address, without brackets for IPv6.
     pub fn address_host(&self) -> &str {
         self.url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')

@@ -154,7 +154,7 @@ fn model(at: At<'_>, directory: &Path) -> Option<Model> {
     })?
 }
 
-fn url(at: At<'_>) -> Option<Arc<str>> {
+pub(super) fn url(at: At<'_>) -> Option<Arc<str>> {
     at.parse("an address such as `https://engine.example/jobs`", "^https?://[^@\\s]+$", |text| {
         let scheme = text.starts_with("http://") || text.starts_with("https://");
         let fits = scheme && !text.contains('@') && text.len() <= 2_048 && text.parse::<http::Uri>().is_ok();
@@ -172,7 +172,7 @@ pub(super) fn probes(f: &Fields<'_>, directory: &Path) -> Probes {
     }
 }
 
-fn credentials(at: At<'_>, directory: &Path) -> Option<Credentials> {
+pub(super) fn credentials(at: At<'_>, directory: &Path) -> Option<Credentials> {
     let all = at.every_entry(|name, at| {
         let header: Option<HeaderName> = name.parse().ok();
         let header = header.or_else(|| at.fail_key("this is no name of a header field", |problem| problem));

@@ -20,6 +20,7 @@ mod location;
 mod matching;
 mod network;
 pub mod openapi;
+mod otlp;
 mod probe;
 mod read;
 mod route;
@@ -43,6 +44,7 @@ pub use integrations::{Integration, Readiness};
 pub use jwt::{Claim, Jwt};
 pub use matching::Match;
 pub use network::Network;
+pub use otlp::Otlp;
 pub use probe::{Condition, Meaning, Oauth, Probe, ProbeFault, ProbeRequest, ProbeTls, Statuses, Wanted};
 pub use route::{PathPattern, Route, Routes, percent_encoded};
 pub use sections::{
@@ -111,6 +113,8 @@ pub struct Config {
     pub store: Store,
     /// Where outcomes are recorded, if they are.
     pub record: Option<Record>,
+    /// Where spans and metrics are sent, if they are.
+    pub otlp: Option<Otlp>,
     /// Bounds on what downstream and upstream may make us hold.
     pub limits: Limits,
     /// How long new calls are still taken after SIGTERM, while callers learn that we leave.

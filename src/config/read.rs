@@ -11,7 +11,7 @@ use super::backend::{Backend, Marks, backend};
 use super::integrations::{Integration, integrations, readiness};
 use super::sections::{self, MINUTE, SECOND};
 use super::tools::{MODES, Overrides, Tools, overrides};
-use super::{Config, access, diagnosis, identity};
+use super::{Config, access, diagnosis, identity, otlp};
 use crate::glob::Glob;
 use crate::health::{Mode, Tuning};
 use crate::yaml::{At, Fields, Place};
@@ -45,6 +45,7 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         let hint_max = f.section("hint", "Recovery times that answers state.", sections::hint_max);
         let store = f.section("store", "Where health documents are kept.", sections::store);
         let record = f.opt("record", RECORD, sections::record);
+        let otlp = f.opt("otlp", otlp::OTLP, |at| otlp::otlp(at, directory));
         let limits = f.section("limits", "Bounds on what others may make toolvane hold.", sections::limits);
         let drain_announce = f.duration("drain_announce", ANNOUNCE, 5 * SECOND, Duration::ZERO..=5 * MINUTE);
         let drain_timeout = f.duration("drain_timeout", DRAIN, 25 * SECOND, SECOND..=10 * MINUTE);
@@ -75,6 +76,7 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
             hint_max,
             store,
             record,
+            otlp,
             limits,
             drain_announce,
             drain_timeout,

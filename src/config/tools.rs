@@ -270,7 +270,8 @@ const TARGET: &str = "Where the target of a call stands in its arguments, whose 
 const SLOW: &str = "A call that takes longer is slow; enough slow ones make DEGRADED. Default `off`.";
 const ADVICE: &str = "Words that end the answer to a call that was not made.";
 const SAFETY: &str = "`SAFE_PROBE`: may be called in a probe, since calling it changes nothing.";
-const SAMPLE: &str = "The arguments that the tool is called with in a probe.";
+const SAMPLE: &str =
+    "The arguments that the tool is called with in a probe; by default the examples of its own `inputSchema`.";
 const TIMEOUT: &str = "For the head of the answer; default: the backend's `timeouts.response`.";
 
 const INTEGRATION: &str = "What backs the tool: a name of `integrations`, or `none`, over what the backend declares.";

@@ -9,7 +9,7 @@ use schemars::SchemaGenerator;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::client::Client;
+use super::client::{CallError, Client};
 use super::job::Job;
 use super::redact::redact;
 use super::work::Found;
@@ -101,7 +101,10 @@ impl Llm {
         }
         let url = format!("{}/chat/completions", self.url.trim_end_matches('/'));
         let answered = client.post(&url, self.headers(), body.to_string().into_bytes()).await;
-        let (status, bytes) = answered.map_err(|error| Found::NotYet(error.to_string()))?;
+        let (status, bytes) = answered.map_err(|error| match error {
+            CallError::TooLarge => Found::Malformed(error.to_string()),
+            CallError::Unreachable(_) => Found::NotYet(error.to_string()),
+        })?;
         if !(200..300).contains(&status) {
             return Err(Found::NotYet(format!("the model's endpoint answered {status}")));
         }

@@ -50,11 +50,16 @@ impl Failing {
     /// What is to be said about something that happened.
     pub(super) fn hears(&mut self, happening: &Happening, now: Tick) -> Option<Value> {
         let facts = &happening.facts;
-        let to = facts.get("to").and_then(Value::as_str)?;
-        if happening.kind != Kind::Transition {
-            return None;
-        }
         let key = key_of(facts);
+        match happening.kind {
+            Kind::Transition => {}
+            Kind::Deleted => {
+                self.0.remove(&key);
+                return None;
+            }
+            _ => return None,
+        }
+        let to = facts.get("to").and_then(Value::as_str)?;
         let was = self.0.contains_key(&key);
         match to {
             "DOWN" if !was => {
@@ -116,11 +121,12 @@ pub async fn notify_forever(notifier: Notifier) {
         let _ = tokio::time::timeout(Duration::from_secs(10), bell.wait_for(|latest| *latest > at)).await;
         let now: Now = notifier.clock.now();
         let batch = notifier.telemetry.bus().after(at, 64);
-        let mut messages = failing.reminders(now.tick);
+        let mut messages = Vec::new();
         for happening in &batch.happenings {
             at = happening.number;
             messages.extend(failing.hears(happening, now.tick));
         }
+        messages.extend(failing.reminders(now.tick));
         for message in messages {
             send(&notifier, &message).await;
         }

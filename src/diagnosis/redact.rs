@@ -5,23 +5,34 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::rules::secrets::{NAMES, PREFIXES};
+
 /// How much of one detail is kept, in bytes.
 const DETAIL_MAX: usize = 2_048;
 
 const GONE: &str = "[redacted]";
 
-/// In this order: a named secret loses its value, whatever that looks like.
-const PATTERNS: [&str; 6] = [
-    r#"(?i)\b(?P<keep>(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:[a-z]+ )?)[^\s"',;}]+"#,
-    r"(?i)\b(?P<keep>(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}",
-    r#"(?i)(?P<keep>["']?[\w-]*(?:password|passwd|secret|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|cookie|session[_-]?id|signature)["']?\s*[:=]\s*["']?)[^\s"'&,;}]+"#,
-    r"(?P<keep>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s:@]+:[^/\s@]+@",
-    r"(?P<keep>)[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
-    r"(?P<keep>)\b(?:eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?|(?:sk|pk|gh[pousr]|xox[abprs]|glpat|AKIA|AIza)[-_]?[A-Za-z0-9_-]{12,}|[A-Fa-f0-9]{32,}|[A-Za-z0-9+/_-]{40,}={0,2})",
-];
-
+/// Stricter than what is written down for ourselves, since this leaves.
 static COMPILED: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| PATTERNS.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
+    LazyLock::new(|| patterns().iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
+
+/// In this order: a named secret loses its value, whatever that looks like.
+fn patterns() -> [String; 6] {
+    // `authorization` has a pattern of its own, which keeps the scheme.
+    let names = NAMES.iter().filter(|name| **name != "authorization").map(|name| name.replace('_', "[_-]?"));
+    let names = names.collect::<Vec<_>>().join("|");
+    let starts = PREFIXES.join("|");
+    [
+        r#"(?i)\b(?P<keep>(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:[a-z]+ )?)[^\s"',;}]+"#.to_owned(),
+        r"(?i)\b(?P<keep>(?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}".to_owned(),
+        format!(r#"(?i)(?P<keep>["']?[\w-]*(?:{names}|token|signature)["']?\s*[:=]\s*["']?)[^\s"'&,;}}]+"#),
+        r"(?P<keep>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s:@]+:[^/\s@]+@".to_owned(),
+        r"(?P<keep>)[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+".to_owned(),
+        format!(
+            r"(?P<keep>)\b(?:eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?|(?:{starts})[A-Za-z0-9_-]{{12,}}|[A-Fa-f0-9]{{32,}}|[A-Za-z0-9+/_-]{{40,}}={{0,2}})"
+        ),
+    ]
+}
 
 /// The text without what looks like a secret, cut to 2 KiB between characters and on its way made one that logs may hold.
 pub fn redact(text: &str) -> String {
@@ -48,7 +59,23 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        assert_eq!(COMPILED.len(), PATTERNS.len());
+        assert_eq!(COMPILED.len(), patterns().len());
+    }
+
+    #[test]
+    fn whatever_the_table_knows_is_masked_in_what_leaves_and_in_what_is_recorded() {
+        for name in NAMES {
+            let text = format!("{name}=hunt3r-two failed");
+            assert!(!redact(&text).contains("hunt3r"), "{}", redact(&text));
+            let recorded = crate::rules::redacted(&text);
+            assert!(!recorded.contains("hunt3r"), "{recorded}");
+        }
+        for start in PREFIXES {
+            let text = format!("key {start}ABCDEF0123456789 is invalid");
+            assert!(!redact(&text).contains("ABCDEF"), "{}", redact(&text));
+            let recorded = crate::rules::redacted(&text);
+            assert!(!recorded.contains("ABCDEF"), "{recorded}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! admin API (`POST /v1/diagnosis/jobs/{id}/complete`).
 
 use super::answer::Answer;
-use super::client::{Client, Signer, signed};
+use super::client::{CallError, Client, Signer, signed};
 use super::job::Job;
 use super::work::Found;
 use crate::clock::Now;
@@ -25,6 +25,8 @@ impl Webhook {
         };
         let headers = signed(self.signer.as_ref(), &body, now.wall);
         match client.post(&self.url, headers, body).await {
+            // Asked again it would say the same.
+            Err(error @ CallError::TooLarge) => Found::Malformed(error.to_string()),
             Err(error) => Found::NotYet(error.to_string()),
             Ok((202 | 204, _)) => Found::Later,
             Ok((200..=299, body)) => match Answer::read(&body, widest, now) {

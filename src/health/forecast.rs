@@ -16,12 +16,32 @@ use super::policy::{Policy, Tuning};
 use super::record::Call;
 use super::registry::Registry;
 use crate::clock::{Now, Tick, Wall};
-use crate::rules::{Exchange, Scope, Verdict};
+use crate::rules::{Basis, Exchange, Explanation, Scope, Table, Verdict};
 
 /// So many outcomes in a row are looked at, one a second.
 const REPEATS_MAX: u32 = 20;
 /// When the imagined calls begin: late enough that "five minutes ago" exists.
 const BEGIN: Now = Now { tick: Tick(3_600_000), wall: Wall(1_767_225_600_000) };
+
+/// Why an outcome is judged as it is, and what follows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explained {
+    /// What decided, and why no earlier rule did.
+    pub explanation: Explanation,
+    /// Where the rule that decided is written, as `file:line:column`.
+    pub place: Option<String>,
+    /// What that does to a tool that was OK.
+    pub forecast: Forecast,
+}
+
+/// Explains an outcome by the table that judges this caller's calls, under the settings of the tool.
+pub fn explain(exchange: &Exchange, table: &Table, caller: &Caller, policy: &Policy, tuning: &Tuning) -> Explained {
+    let explanation = table.explain(exchange);
+    let finding = explanation.verdict.finding.as_ref().filter(|_| explanation.basis != Basis::NoRule);
+    let place = finding.and_then(|finding| table.rule(&finding.rule)).map(|rule| rule.origin.to_string());
+    let forecast = forecast(exchange, &explanation.verdict, caller, policy, tuning);
+    Explained { explanation, place, forecast }
+}
 
 /// What one outcome does, and what follows if it goes on like that.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,7 +73,7 @@ pub struct Repeated {
 }
 
 /// What an exchange that was judged so does to a tool that is OK, for this caller, under these settings.
-pub fn forecast(exchange: &Exchange, verdict: &Verdict, caller: &Caller, policy: &Policy, tuning: &Tuning) -> Forecast {
+fn forecast(exchange: &Exchange, verdict: &Verdict, caller: &Caller, policy: &Policy, tuning: &Tuning) -> Forecast {
     let at = &ToolRef { backend: Arc::clone(&exchange.backend), tool: Arc::clone(&exchange.tool) };
     let registry = Registry::new(Tuning { documents_max: 64, ..tuning.clone() }, Arc::new(MemoryOnly));
     let (caller, policy) = (Arc::new(caller.clone()), Arc::new(policy.clone()));

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::cascade::ToolRef;
 use crate::clock::{Now, Wall};
@@ -36,6 +37,8 @@ pub struct Declared {
     pub credentials: Vec<Arc<str>>,
     /// Roles that a caller must hold, all of them, to see the tool.
     pub roles: Vec<Arc<str>>,
+    /// What it can be called with, by the examples of its schema; kept only for tools that may be tried.
+    pub sample: Option<Arc<Map<String, Value>>>,
 }
 
 /// Why a tool is not set up.

@@ -53,7 +53,7 @@ pub struct Registry {
     pub(super) evicted: Evicted,
     pub(super) overrides: Overrides,
     frozen: AtomicBool,
-    /// Counts what may change how a tool stands: see `standing`.
+    /// Counts what may change how a tool stands: see `footing`.
     pub(super) turns: AtomicU64,
 }
 

@@ -1,72 +1,52 @@
-//! How a tool stands to a caller while nothing is held against it, found out once and good for as long as nothing changes:
-//! then the gate is one comparison, and a success goes to its evidence without a look-up.
-//!
-//! The registry counts every change by which a tool may stand otherwise (a key that is new or forgotten, a status or a
-//! cooldown that begins or ends). What was found out at the same count still holds.
+//! What stands against tools for more than one user: what an operator looks at first.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::caller::Caller;
-use super::cascade::{self, ToolRef};
-use super::document::{ANY_BACKEND, WHOLE_BACKEND};
-use super::effect::Effect;
-use super::judge::Count;
-use super::record::Call;
+use super::document::Key;
 use super::registry::Registry;
-use super::scene::Scene;
-use super::slot::Slot;
-use crate::clock::Now;
+use super::view::Shown;
+use crate::clock::Tick;
+use crate::rules::Scope;
 
-/// That nothing is held against a tool, and where its successes go.
-#[derive(Debug)]
+/// A backend and a tool; the tool `*` is the whole backend, the backend `*` any.
+type Place = (String, String);
+
+/// Every entry that is not OK, without histories and cooldowns: cheap enough to be asked for often.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
-    turns: u64,
-    /// Narrowest first, as the cascade has them.
-    slots: Vec<Arc<Slot>>,
+    /// Of each place the worst entry at PROJECT or wider.
+    pub wide: BTreeMap<Place, Arc<Shown>>,
+    /// How many entries of single users and sessions each place has.
+    pub narrow: BTreeMap<Place, usize>,
+}
+
+impl Standing {
+    fn add(&mut self, shown: Arc<Shown>, now: Tick) {
+        let place = place(&shown.key);
+        if shown.key.scope < Scope::Project {
+            *self.narrow.entry(place).or_default() += 1;
+            return;
+        }
+        let worse = |known: &Arc<Shown>| shown.severity(now) > known.severity(now);
+        if self.wide.get(&place).is_none_or(worse) {
+            self.wide.insert(place, shown);
+        }
+    }
+}
+
+fn place(key: &Key) -> Place {
+    (key.backend.clone(), key.tool_name.clone())
 }
 
 impl Registry {
-    /// How the tool stands to the caller, unless something is held against it: an entry that is not OK, a cooldown, an
-    /// override. To be asked once a success was recorded, so that there is a place for the next.
-    pub fn standing(&self, caller: &Caller, at: &ToolRef) -> Option<Standing> {
-        let turns = self.turns.load(Ordering::Acquire);
-        if !self.overrides.is_empty() {
-            return None;
-        }
-        let slots = cascade::all(&self.slots, caller, at);
-        let clear = slots.iter().all(|slot| !slot.is_unwell() && !slot.has_cooldowns());
-        (clear && !slots.is_empty()).then_some(Standing { turns, slots })
-    }
-
-    /// Whether the tool still stands so.
-    pub fn still(&self, standing: &Standing) -> bool {
-        standing.turns == self.turns.load(Ordering::Acquire) && self.overrides.is_empty()
-    }
-
-    /// [`record`](Registry::record) of a success of a tool that stands so; the call comes back if it does not any more.
-    ///
-    /// # Errors
-    /// The call, which is not recorded.
-    pub fn record_success(&self, standing: &Standing, call: Call, now: Now) -> Result<Vec<Effect>, Call> {
-        if call.permit.is_some() || self.is_frozen() || !self.still(standing) {
-            return Err(call);
-        }
-        self.backends.answered(&call.at.backend, call.started.tick);
-        self.backends.succeeded(&call.at.backend, now.tick);
-        let scene = Scene { registry: self, call: &call, now };
-        let sample = scene.sample(Count::Success);
-        let mut effects = Vec::new();
-        for slot in &standing.slots {
-            slot.touch(now.tick);
-            if slot.key.tool_name == WHOLE_BACKEND {
-                slot.lock().evidence.tools.clear();
-            } else if slot.key.backend != ANY_BACKEND {
-                let effect = self.write_slot(slot, now, |inner| scene.take_success(slot, inner, sample));
-                effects.extend(effect.flatten());
-            }
-        }
-        self.report_evictions(&mut effects);
-        Ok(effects)
+    /// Every entry in memory that is not OK.
+    pub fn standing(&self, now: Tick) -> Standing {
+        let mut standing = Standing::default();
+        let mut entries: Vec<Arc<Shown>> = self.slots.pin().values().filter_map(|slot| slot.shown()).collect();
+        // Of two that are equally bad the first by key is shown, so that the answer does not change from call to call.
+        entries.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        entries.into_iter().for_each(|shown| standing.add(shown, now));
+        standing
     }
 }

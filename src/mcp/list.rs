@@ -35,6 +35,8 @@ pub struct Listed {
     pub annotations: Option<String>,
     /// Its `_meta` as raw JSON.
     pub meta: Option<String>,
+    /// Its `inputSchema` as raw JSON.
+    pub input_schema: Option<String>,
 }
 
 /// A tool that is about to be edited.
@@ -46,6 +48,8 @@ pub struct Tool<'a> {
     pub annotations: Option<&'a [u8]>,
     /// Its `_meta` as raw JSON.
     pub meta: Option<&'a [u8]>,
+    /// Its `inputSchema` as raw JSON.
+    pub input_schema: Option<&'a [u8]>,
 }
 
 /// What to do with a tool.
@@ -150,7 +154,12 @@ fn drop_elements(list: &List<'_>, dropped: &[bool], patches: &mut Vec<Patch>) {
 impl From<&Tool<'_>> for Listed {
     fn from(tool: &Tool<'_>) -> Listed {
         let owned = |raw: Option<&[u8]>| raw.map(|raw| String::from_utf8_lossy(raw).into_owned());
-        Listed { name: tool.name.to_string(), annotations: owned(tool.annotations), meta: owned(tool.meta) }
+        Listed {
+            name: tool.name.to_string(),
+            annotations: owned(tool.annotations),
+            meta: owned(tool.meta),
+            input_schema: owned(tool.input_schema),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! | [`answer`] | what a server sends: incremental, in constant memory, whatever the size and the chunking |
 //! | [`sse`] | the framing of event streams |
 //! | [`list`] | pages of `tools/list`: which tools stand in them, and editing them in place |
+//! | [`sample`] | input for a tool, from the examples of its schema |
 //! | [`reply`] | the messages that toolvane writes itself |
 //!
 //! Nothing here judges, reads a clock or does I/O. Ids and other tokens that must come back unchanged are kept as the raw
@@ -19,6 +20,7 @@ mod json;
 pub mod list;
 pub mod reply;
 pub mod request;
+pub mod sample;
 mod scan;
 pub mod sse;
 

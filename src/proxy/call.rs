@@ -30,8 +30,9 @@ const HELD_FAILURE: usize = 64 * 1024;
 const INVALID_PARAMS: i64 = -32602;
 
 /// Carries one call.
-pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
+pub(super) async fn call(mut visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
     let wanted = Wanted::of(&visit, tool);
+    visit.origin = visit.origin_of(&held.parts.headers, Some((&held.bytes, request.id)));
     let passes = request.params.is_continuation || headers_disagree(&held.parts.headers, request, tool);
     let looker = visit.looker_at(visit.started);
     let shape = Shape { id: request.id, has_task: request.params.has_task };
@@ -174,6 +175,7 @@ struct Shape<'a> {
 }
 
 fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal, shape: &Shape<'_>) -> Response<Body> {
+    wanted.ended_here(visit, refusal.reason());
     if let (Refusal::Down(view), None, false) = (refusal, &visit.old_transport, shape.has_task) {
         let message = reply::answer(shape.id, &wanted.refusal(visit, view));
         return answer::json(StatusCode::OK, message, refusal.reason());

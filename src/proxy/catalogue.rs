@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::access::{self, Access, Looker};
 use super::effects;
@@ -15,10 +17,11 @@ use super::shared::{Backend, Shared};
 use crate::clock::Wall;
 use crate::config::{BackendKind, WhenUnready};
 use crate::health::{Caller, StatusReason, Unready, View};
+use crate::telemetry::bus::Kind;
 use crate::telemetry::events::ToolHidden;
 
 /// Why a tool is not listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Hidden {
     /// A credential is missing.
@@ -120,17 +123,19 @@ pub(super) fn readiness_changed(shared: &Arc<Shared>) {
     }
 }
 
-/// Puts the changes into the log.
+/// Puts the changes into the log and the stream of events.
 pub(super) fn tell_operator(shared: &Shared, backend: &Backend, changes: &[Change]) {
     for change in changes {
         let at = backend.tool(&change.tool);
         let integration = shared.readiness.integration(&at, shared.declared.of(&at).as_deref());
-        shared.telemetry.emit(ToolHidden {
-            backend: &backend.name,
-            tool: &change.tool,
-            reason: change.to.map(StatusReason::as_str),
-            integration: integration.as_deref(),
+        let (tool, reason) = (&change.tool, change.to.map(StatusReason::as_str));
+        let integration = integration.as_deref();
+        shared.telemetry.emit(ToolHidden { backend: &backend.name, tool, reason, integration });
+        let facts = json!({
+            "backend": &*backend.name, "toolName": tool, "statusReason": reason, "integration": integration,
+            "change": if reason.is_some() { "not set up" } else { "set up" },
         });
+        shared.telemetry.publish(Kind::Readiness, shared.clock.now().wall, facts);
     }
 }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use moka::sync::Cache;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::health::{Declared, ToolRef};
 use crate::mcp::list::Listed;
+use crate::mcp::sample::of_schema;
 
 /// Declarations that are remembered, over all backends.
 const KEPT: u64 = 100_000;
@@ -15,6 +16,9 @@ const KEPT: u64 = 100_000;
 const MOST: usize = 32;
 /// Longest name of an integration, credential or role, in bytes; a longer one counts as absent.
 const LONGEST: usize = 256;
+
+/// The largest sample input that is kept, in bytes.
+const SAMPLE_MAX: usize = 16 * 1024;
 
 const INTEGRATION: &str = "integration";
 const CREDENTIALS: &str = "credentials_required";
@@ -32,9 +36,10 @@ impl Declarations {
         Declarations { kept: Cache::new(KEPT), changes: AtomicU64::new(0) }
     }
 
-    /// Remembers what the list says of a tool; whether it is for certain roles only.
-    pub(super) fn note(&self, at: ToolRef, tool: &Listed) -> bool {
-        let declared = read(tool.annotations.as_deref(), tool.meta.as_deref());
+    /// Remembers what the list says of a tool, with a sample input if it is `tried`; whether it is for certain roles only.
+    pub(super) fn note(&self, at: ToolRef, tool: &Listed, tried: bool) -> bool {
+        let sample = tool.input_schema.as_deref().filter(|_| tried).and_then(sample);
+        let declared = Declared { sample, ..read(tool.annotations.as_deref(), tool.meta.as_deref()) };
         let for_roles = !declared.roles.is_empty();
         if declared != Declared::default() {
             if self.kept.get(&at).is_none_or(|known| *known != declared) {
@@ -76,6 +81,12 @@ impl Declarations {
     }
 }
 
+fn sample(schema: &str) -> Option<Arc<Map<String, Value>>> {
+    let sample = of_schema(&serde_json::from_str(schema).ok()?)?;
+    let length: usize = sample.iter().map(|(name, value)| name.len() + value.to_string().len()).sum();
+    (length <= SAMPLE_MAX).then(|| Arc::new(sample))
+}
+
 /// Reads what a tool declares: in its `annotations`, else in its `_meta`, there also with `toolvane/` before the name.
 fn read(annotations: Option<&str>, meta: Option<&str>) -> Declared {
     let mentions = |text: &&str| [INTEGRATION, CREDENTIALS, ROLES].iter().any(|name| text.contains(name));
@@ -92,7 +103,12 @@ fn read(annotations: Option<&str>, meta: Option<&str>) -> Declared {
         let items = find(name).and_then(Value::as_array).into_iter().flatten();
         items.filter_map(text).take(MOST).collect()
     };
-    Declared { integration: find(INTEGRATION).and_then(text), credentials: list(CREDENTIALS), roles: list(ROLES) }
+    Declared {
+        integration: find(INTEGRATION).and_then(text),
+        credentials: list(CREDENTIALS),
+        roles: list(ROLES),
+        sample: None,
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +123,7 @@ mod tests {
                 integration: Some(integration).filter(|id| !id.is_empty()).map(Arc::from),
                 credentials: names(credentials),
                 roles: names(roles),
+                sample: None,
             }
         };
         for (annotations, meta, expected) in [
@@ -140,10 +157,13 @@ mod tests {
             name: "t".into(),
             annotations: annotations.map(str::to_owned),
             meta: None,
+            input_schema: Some("{}".to_owned()),
         };
-        assert!(kept.note(at.clone(), &listed(Some(r#"{"requiresEngineRoles":["admin"]}"#))));
+        assert!(kept.note(at.clone(), &listed(Some(r#"{"requiresEngineRoles":["admin"]}"#)), false));
         assert!(kept.of(&at).is_some());
-        assert!(!kept.note(at.clone(), &listed(None)));
+        assert!(!kept.note(at.clone(), &listed(None), false));
         assert!(kept.of(&at).is_none());
+        kept.note(at.clone(), &listed(None), true);
+        assert_eq!(kept.of(&at).unwrap().sample, Some(Arc::default()));
     }
 }

@@ -12,9 +12,10 @@ use super::visit::Visit;
 use crate::clock::Now;
 use crate::config::{BackendKind, ToolSettings};
 use crate::health::document::WHOLE_BACKEND;
-use crate::health::{Admission, Caller, Permit, Policy, Shown, Standing, StatusReason, ToolRef, Unready, View};
+use crate::health::{Admission, Caller, Footing, Permit, Policy, Shown, StatusReason, ToolRef, Unready, View};
 use crate::mcp::reply;
 use crate::telemetry::events::{LimitRejected, ShortCircuited, WouldShortCircuit};
+use crate::telemetry::trace::{CallSpan, Ended};
 use crate::telemetry::{Reason, ToolMetrics};
 
 /// A tool that somebody wants to call, and all that is found out about it before it is asked who wants to.
@@ -32,7 +33,7 @@ pub(super) struct Wanted {
     /// What is said to callers for whom it is DOWN.
     said: Mutex<Vec<Said>>,
     /// How it stands to callers while nothing is held against it, by the address of the caller.
-    standings: Mutex<Standings>,
+    footings: Mutex<Footings>,
 }
 
 /// The `result` of an answer to a call that was refused. Most calls that are refused within a second get the same.
@@ -47,10 +48,10 @@ struct Said {
 /// Entries whose words are remembered for one tool by one worker.
 const SAID: usize = 8;
 
-type Standings = HashMap<usize, (Arc<Caller>, Arc<Standing>), foldhash::fast::RandomState>;
+type Footings = HashMap<usize, (Arc<Caller>, Arc<Footing>), foldhash::fast::RandomState>;
 
 /// Callers whose standing is remembered for one tool by one worker.
-const STANDINGS: usize = 256;
+const FOOTINGS: usize = 256;
 
 /// Why a call may not pass.
 #[derive(Debug)]
@@ -102,26 +103,26 @@ impl Wanted {
             is_open,
             changes,
             said: Mutex::default(),
-            standings: Mutex::default(),
+            footings: Mutex::default(),
         }
     }
 
     /// How the tool stood to this caller when somebody looked last, if nothing was held against it.
-    pub(super) fn standing(&self, caller: &Arc<Caller>) -> Option<Arc<Standing>> {
-        let standings = self.standings.lock().unwrap_or_else(PoisonError::into_inner);
-        standings.get(&Arc::as_ptr(caller).addr()).map(|(_, standing)| Arc::clone(standing))
+    pub(super) fn footing(&self, caller: &Arc<Caller>) -> Option<Arc<Footing>> {
+        let footings = self.footings.lock().unwrap_or_else(PoisonError::into_inner);
+        footings.get(&Arc::as_ptr(caller).addr()).map(|(_, footing)| Arc::clone(footing))
     }
 
     /// Remembers how the tool stands to a caller.
-    pub(super) fn stands(&self, caller: &Arc<Caller>, standing: Option<Standing>) {
-        let mut standings = self.standings.lock().unwrap_or_else(PoisonError::into_inner);
-        match standing {
-            None => drop(standings.remove(&Arc::as_ptr(caller).addr())),
-            Some(standing) => {
-                if standings.len() >= STANDINGS {
-                    standings.clear();
+    pub(super) fn stands(&self, caller: &Arc<Caller>, footing: Option<Footing>) {
+        let mut footings = self.footings.lock().unwrap_or_else(PoisonError::into_inner);
+        match footing {
+            None => drop(footings.remove(&Arc::as_ptr(caller).addr())),
+            Some(footing) => {
+                if footings.len() >= FOOTINGS {
+                    footings.clear();
                 }
-                standings.insert(Arc::as_ptr(caller).addr(), (Arc::clone(caller), Arc::new(standing)));
+                footings.insert(Arc::as_ptr(caller).addr(), (Arc::clone(caller), Arc::new(footing)));
             }
         }
     }
@@ -129,7 +130,7 @@ impl Wanted {
     /// A place for the call and, if the tool is RETESTING, the right to be its trial.
     pub(super) fn admit(&self, visit: &Visit) -> Result<(CallPermit, Option<Permit>), Refusal> {
         let place = self.place(visit)?;
-        if self.standing(&visit.caller).is_some_and(|standing| visit.shared.registry.still(&standing)) {
+        if self.footing(&visit.caller).is_some_and(|footing| visit.shared.registry.still(&footing)) {
             return Ok((place, None));
         }
         let admission = visit.shared.registry.admit(&visit.caller, &self.at, &self.settings.policy, visit.started);
@@ -182,6 +183,7 @@ impl Wanted {
             permit,
             arguments,
             room,
+            origin: visit.origin.clone(),
         })
     }
 
@@ -214,6 +216,22 @@ impl Wanted {
         let words = facts.down_words(&self.at.tool);
         let hint = view.entry.as_deref().and_then(|entry| entry.user_action_hint.as_deref());
         (facts, facts::with_advice(words, self.policy.advice.as_deref(), hint))
+    }
+
+    /// The call was answered without the upstream.
+    pub(super) fn ended_here(&self, visit: &Visit, reason: facts::Reason) {
+        if let Some(origin) = &visit.origin {
+            let duration = visit.shared.clock.now().tick.since(visit.started.tick);
+            visit.shared.telemetry.span(&CallSpan {
+                backend: &visit.backend.name,
+                tool: &self.at.tool,
+                server: visit.backend.config.address(),
+                origin,
+                started: visit.started,
+                duration,
+                ended: Ended::ShortCircuited(reason.as_str()),
+            });
+        }
     }
 
     /// Counts the refusal of a call that nothing but the operator can change.

@@ -16,13 +16,14 @@ use crate::rules::{TextCollector, TransportFault};
 use crate::telemetry::RequestKind;
 
 /// Carries a request to an HTTP backend. What no route names passes unjudged.
-pub(super) async fn handle(visit: Visit, request: Request<Body>) -> Response<Body> {
+pub(super) async fn handle(mut visit: Visit, request: Request<Body>) -> Response<Body> {
     let Some(tool) = visit.backend.routes.load().tool(request.method(), request.uri().path()).cloned() else {
         visit.backend.metrics.request(RequestKind::Passthrough);
         return visit.pass(request).await;
     };
     visit.backend.metrics.request(RequestKind::ToolCall);
     let wanted = Wanted::of(&visit, &tool);
+    visit.origin = visit.origin_of(request.headers(), None);
     let admitted = match visit.looker_at(visit.started).access_to(&wanted) {
         Access::NoRole => return not_found(),
         Access::Disallowed => Err(wanted.refuse(&visit, Refusal::Disallowed)),
@@ -75,6 +76,7 @@ fn failed(ticket: Ticket, tool: &str, fault: &Fault) -> Response<Body> {
 }
 
 fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal) -> Response<Body> {
+    wanted.ended_here(visit, refusal.reason());
     let (facts, words) = refusal.explain(visit, wanted);
     let status = match refusal {
         Refusal::Down(_) | Refusal::Unready(_) => StatusCode::SERVICE_UNAVAILABLE,

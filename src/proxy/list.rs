@@ -98,7 +98,9 @@ impl Looker<'_> {
     pub(super) fn page(self, cursor: Option<&str>, body: &[u8], format: Format) -> Option<Bytes> {
         if let Some(page) = pages::page(body, format) {
             for tool in &page.tools {
-                if self.shared.declared.note(self.backend.tool(&tool.name), tool) {
+                let settings = self.shared.config.tools.settings(&self.backend.name, &tool.name);
+                let tried = settings.safe_probe && settings.sample.is_none();
+                if self.shared.declared.note(self.backend.tool(&tool.name), tool, tried) {
                     self.backend.declared_roles();
                 }
             }

@@ -1,5 +1,6 @@
-//! Trying a tool in no caller's name (DESIGN 12 and 13): only one that the configuration calls SAFE_PROBE, with its sample input
-//! and the credentials that the configuration holds. A try counts as no call; any answer to it proves that the backend lives.
+//! Trying a tool in no caller's name (DESIGN 12 and 13): only one that the configuration calls SAFE_PROBE, with its sample input,
+//! which the configuration or the examples of its schema give, and the credentials that the configuration holds. A try counts
+//! as no call; any answer to it proves that the backend lives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +62,13 @@ pub(super) async fn probe_down(shared: &Arc<Shared>, target: &ProbeTarget) {
 /// Whether a tool may be tried at all.
 pub(super) fn is_safe(shared: &Shared, key: &Key) -> bool {
     let settings = shared.config.tools.settings(&key.backend, &key.tool_name);
-    settings.safe_probe && settings.sample.is_some()
+    let at = || ToolRef { backend: Arc::from(key.backend.as_str()), tool: Arc::from(key.tool_name.as_str()) };
+    settings.safe_probe && sample(shared, &at(), &settings).is_some()
+}
+
+/// What a tool is called with: what the configuration says, or the examples of its own schema.
+fn sample(shared: &Shared, at: &ToolRef, settings: &ToolSettings) -> Option<Arc<Map<String, Value>>> {
+    settings.sample.clone().or_else(|| shared.declared.of(at)?.sample.clone())
 }
 
 async fn probe(shared: &Arc<Shared>, at: &ToolRef, who: &ProbeAs) -> Tried {
@@ -73,8 +80,11 @@ async fn probe(shared: &Arc<Shared>, at: &ToolRef, who: &ProbeAs) -> Tried {
     if !settings.safe_probe {
         return impossible(format!("{} is no SAFE_PROBE (`tools.<pattern>.safety`)", at.tool));
     }
-    let Some(sample) = settings.sample.clone() else {
-        return impossible(format!("{} has no sample input (`tools.<pattern>.sample`)", at.tool));
+    let Some(sample) = sample(shared, at, &settings) else {
+        return impossible(format!(
+            "{} has no sample input: set `tools.<pattern>.sample`; its schema gives no examples, or no list was seen yet",
+            at.tool
+        ));
     };
     let credentials = match who {
         ProbeAs::System => shared.config.probes.system.clone(),

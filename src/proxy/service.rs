@@ -21,6 +21,7 @@ use super::{http_tool, mcp};
 use crate::config::BackendKind;
 use crate::health::Caller;
 use crate::health::{Diagnoser, Effect};
+use crate::rules::Table;
 use crate::store::OutcomeFile;
 use crate::telemetry::RequestKind;
 use crate::telemetry::events::IdentityHeaderDropped;
@@ -40,6 +41,16 @@ impl Proxy {
     /// Judges by these rules from now on. A call that is being judged ends under those it began with.
     pub fn replace_rules(&self, rules: RuleSet) {
         self.shared().rules.store(Arc::new(rules));
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> Arc<RuleSet> {
+        self.shared().rules.load_full()
+    }
+
+    /// The rules that judge this caller's calls.
+    pub fn rules_of(&self, caller: &Caller) -> Arc<Table> {
+        Arc::clone(self.shared().rules.load().table(caller))
     }
 
     /// Records what calls come to from now on. A second file is not taken.
@@ -162,7 +173,7 @@ async fn carry(shared: Arc<Desk>, mut request: Request<Body>, conn: ConnInfo) ->
     }
     let (backend, session) = (Arc::clone(backend), caller.session.clone());
     let place = Arc::new(Place { shared, backend, session });
-    let mut visit = Visit { place, caller, profile, conn, started, old_transport: None };
+    let mut visit = Visit { place, caller, origin: None, profile, conn, started, old_transport: None };
     if request.headers().contains_key(header::UPGRADE)
         && let Some(session) = visit.session.clone()
     {

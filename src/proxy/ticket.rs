@@ -1,5 +1,6 @@
 //! One admitted call, from the gate to its judgement: recorded exactly once, or abandoned when dropped (DESIGN 4).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Table, Verdict}
 use crate::store;
 use crate::telemetry::Outcome;
 use crate::telemetry::events::CallEnded;
+use crate::telemetry::trace::{CallSpan, Ended, Origin};
 
 /// A call on its way.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub(super) struct Ticket {
     call: Option<Call>,
     /// Raw JSON; looked into only when a call fails.
     arguments: Bytes,
+    origin: Option<Arc<Origin>>,
     _room: CallPermit,
 }
 
@@ -41,6 +44,7 @@ pub(super) struct Opening {
     pub(super) permit: Option<Permit>,
     /// Raw JSON; empty if there are none.
     pub(super) arguments: Bytes,
+    pub(super) origin: Option<Arc<Origin>>,
     pub(super) room: CallPermit,
 }
 
@@ -71,6 +75,7 @@ impl Ticket {
             wanted: opening.wanted,
             call: Some(call),
             arguments: opening.arguments,
+            origin: opening.origin,
             _room: opening.room,
         }
     }
@@ -139,16 +144,16 @@ impl Ticket {
     fn record_success(&self, call: Call, now: Now) {
         let (shared, wanted) = (&self.place.shared, &self.wanted);
         let registry = &shared.registry;
-        let known = wanted.standing(&call.caller);
-        self.count(&call, Outcome::Success, None, now);
+        let known = wanted.footing(&call.caller);
+        self.count(&call, (Outcome::Success, None), None, now);
         let recorded = match known {
-            Some(standing) => registry.record_success(&standing, call, now),
+            Some(footing) => registry.record_success(&footing, call, now),
             None => Err(call),
         };
         let effects = recorded.unwrap_or_else(|call| {
             let caller = Arc::clone(&call.caller);
             let effects = registry.record(call, &Verdict::SUCCESS, now, &mut || (shared.random)());
-            wanted.stands(&caller, registry.standing(&caller, &wanted.at));
+            wanted.stands(&caller, registry.footing(&caller, &wanted.at));
             effects
         });
         effects::act(shared.shared(), effects);
@@ -182,7 +187,7 @@ impl Ticket {
 
     fn record(&self, call: Call, verdict: &Verdict, exchange: Option<&Exchange>, now: Now) {
         let shared = &self.place.shared;
-        self.count(&call, Outcome::from(verdict.kind), verdict.finding.as_ref(), now);
+        self.count(&call, (Outcome::from(verdict.kind), verdict.finding.as_ref()), exchange, now);
         let effects = shared.registry.record(call, verdict, now, &mut || (shared.random)());
         if let Some(exchange) = exchange {
             self.ask_for_diagnosis(&effects, exchange, verdict, now);
@@ -212,7 +217,13 @@ impl Ticket {
         }
     }
 
-    fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>, now: Now) {
+    fn count(
+        &self,
+        call: &Call,
+        (outcome, finding): (Outcome, Option<&Finding>),
+        exchange: Option<&Exchange>,
+        now: Now,
+    ) {
         let (telemetry, metrics) = (&self.place.shared.telemetry, &self.wanted.metrics);
         let duration = now.tick.since(call.started.tick);
         // A success proves that a tool exists which no list named: from then on it may have a name in the metrics.
@@ -225,7 +236,20 @@ impl Ticket {
             finding,
             duration,
             upstream: Some(duration),
+            trace: self.origin.as_ref().and_then(|origin| origin.parent.as_ref()).map(|parent| (parent, now.wall)),
         });
+        if let Some(origin) = &self.origin {
+            let error = exchange.and_then(error_type);
+            telemetry.span(&CallSpan {
+                backend: &call.at.backend,
+                tool: &call.at.tool,
+                server: self.place.backend.config.address(),
+                origin,
+                started: call.started,
+                duration,
+                ended: Ended::Judged { outcome, finding, error: error.as_deref() },
+            });
+        }
     }
 
     fn targets(&self) -> Vec<String> {
@@ -272,6 +296,18 @@ fn is_unknown_tool(verdict: &Verdict) -> bool {
     verdict.finding.as_ref().is_some_and(|finding| finding.dispatch_code == DispatchCode::NotRegistered)
 }
 
+/// What kind of failure an answer is, in the words of OpenTelemetry's conventions for MCP; `None` for a success.
+fn error_type(exchange: &Exchange) -> Option<Cow<'static, str>> {
+    match (&exchange.fault, &exchange.answer, exchange.status) {
+        _ if exchange.succeeded() => None,
+        (Some(fault), ..) => Some(fault.kind.as_str().into()),
+        (None, rules::Answer::Error { code, .. }, _) => Some(code.to_string().into()),
+        (None, rules::Answer::Result { is_error: true, .. }, _) => Some("tool_error".into()),
+        (None, _, Some(status)) => Some(status.to_string().into()),
+        _ => None,
+    }
+}
+
 /// What a failure said, in one text; empty for a success.
 pub(super) fn said(exchange: &Exchange) -> String {
     if exchange.succeeded() {
@@ -294,7 +330,7 @@ impl Drop for Ticket {
         self.place.backend.metrics.call_ends();
         if let Some(call) = &self.call {
             let shared = &self.place.shared;
-            self.count(call, Outcome::Abandoned, None, shared.clock.now());
+            self.count(call, (Outcome::Abandoned, None), None, shared.clock.now());
             shared.abandoned();
         }
     }

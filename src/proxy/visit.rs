@@ -18,6 +18,7 @@ use crate::clock::Now;
 use crate::health::Caller;
 use crate::mcp::Format;
 use crate::rules::TransportFault;
+use crate::telemetry::trace::Origin;
 
 /// A request and its circumstances.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Visit {
     /// Where answers to this request are matched: by the session of the caller, or by that of the old transport's stream.
     pub(super) place: Arc<Place>,
     pub(super) caller: Arc<Caller>,
+    /// What span and exemplar of the call will say of its request, where there will be any.
+    pub(super) origin: Option<Arc<Origin>>,
     /// The profile that the request names.
     pub(super) profile: Option<Arc<str>>,
     pub(super) conn: ConnInfo,
@@ -56,6 +59,12 @@ impl Visit {
             profile: self.profile.as_deref(),
             now,
         }
+    }
+
+    /// What span and exemplar of a call will say of its request; `None` if it names no trace and nobody is told of spans.
+    pub(super) fn origin_of(&self, headers: &HeaderMap, message: Option<(&[u8], &str)>) -> Option<Arc<Origin>> {
+        let origin = || Arc::new(Origin::of(headers, message));
+        (self.shared.telemetry.traces() || Origin::is_named(headers, message)).then(origin)
     }
 
     /// Passes a request on as it came. `head_timeout` bounds the wait for the head of the answer, `None` for streams.

@@ -39,7 +39,11 @@ pub(super) fn client(tls: &ProbeTls, proxy: Option<&Secret>, speaks_tls: bool) -
     if tls.insecure {
         builder = builder.tls_danger_accept_invalid_certs(true);
     }
-    builder.build().map_err(|_| "the HTTP client cannot be made; are there certificate authorities on this machine?")
+    builder.build().map_err(|_| match (&tls.ca_file, &tls.client_file) {
+        (None, None) => "the HTTP client cannot be made; are there certificate authorities on this machine?",
+        (Some(_), None) => "`tls.ca_file` holds no certificate that can be used",
+        (_, Some(_)) => "`tls.client_file` or `tls.ca_file` holds nothing that can be used",
+    })
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {

@@ -27,3 +27,4 @@ pub use secret::Environment;
 pub use service::Integrations;
 pub use show::{CredentialShown, IntegrationShown};
 pub use verdict::{Finding, Verdict};
+pub use watch::Presence;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
 use super::cache::{Cache, Landing};
@@ -17,6 +18,7 @@ use crate::clock::{Clock, Now};
 use crate::config::{Config, Credential, Integration, Probe};
 use crate::health::{Declared, Readiness, StatusReason, ToolRef, Unready};
 use crate::telemetry::Telemetry;
+use crate::telemetry::bus::Kind;
 use crate::telemetry::events::{IntegrationChanged, IntegrationProbed};
 
 /// How often files are looked at, and whether an answer has grown old.
@@ -208,6 +210,8 @@ impl Integrations {
                 let detail = entry.last.as_ref().map_or("", |(finding, _)| &*finding.detail);
                 let (from, to) = (before.as_str(), to.as_str());
                 self.telemetry.emit(IntegrationChanged { integration: &integration.id, from, to, detail });
+                let facts = json!({"integration": &*integration.id, "from": from, "to": to, "detail": detail});
+                self.telemetry.publish(Kind::Readiness, now.wall, facts);
             }
         }
         any

@@ -43,8 +43,10 @@ pub struct IntegrationShown {
 /// A credential: where it is looked for, and whether it is there.
 #[derive(Clone, Debug, Serialize)]
 pub struct CredentialShown {
-    place: String,
-    state: Presence,
+    /// Where it is looked for.
+    pub place: String,
+    /// Whether it is there.
+    pub state: Presence,
 }
 
 impl Integrations {

@@ -17,13 +17,24 @@ use crate::config::Credential;
 /// Whether a credential is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Presence {
+pub enum Presence {
     /// It is there and not empty.
     Present,
     /// It is not there, or empty.
     Absent,
     /// Its place cannot be looked at, which is never held against a tool.
     Unreadable,
+}
+
+impl Presence {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Presence::Present => "present",
+            Presence::Absent => "missing",
+            Presence::Unreadable => "unreadable",
+        }
+    }
 }
 
 /// What tells one version of a file from the next, a replaced symbolic link of a mounted secret included.

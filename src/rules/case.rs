@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -78,39 +79,52 @@ pub struct Decision {
     pub health_action: HealthAction,
 }
 
-#[derive(Deserialize)]
-struct Raw {
+/// A case as it is written down. One of `response`, `exchange`, `transport` and `outcome` must be there.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "Case")]
+pub struct Raw {
+    /// Copied into the decision.
     #[serde(default)]
     id: Value,
+    /// The backend, if it is an HTTP API.
     #[serde(default)]
     service: Option<Arc<str>>,
+    /// The backend, if it is an MCP server.
     #[serde(default)]
     server: Option<Arc<str>>,
+    /// The tool.
     #[serde(default)]
     tool: Option<Arc<str>>,
+    /// What the tool was called with: hosts in it are the call's targets.
     #[serde(default)]
     arguments: Value,
+    /// The request: whether it carried a credential counts.
     #[serde(default)]
     request: Option<RawRequest>,
+    /// The answer of an HTTP API.
     #[serde(default)]
     response: Option<RawAnswer>,
+    /// The answer of an MCP server, its body as it came: JSON, or a stream of events.
     #[serde(default)]
     exchange: Option<RawAnswer>,
+    /// Why no answer came, or not all of it.
     #[serde(default)]
     transport: Option<RawTransport>,
+    /// An outcome as `record` writes it, instead of all of this.
     #[serde(default)]
     outcome: Option<Outcome>,
+    /// When it was received; matters for hints that name a time.
     #[serde(default)]
     at: Option<Wall>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 struct RawRequest {
     #[serde(default)]
     headers: BTreeMap<String, String>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 struct RawAnswer {
     #[serde(default)]
     status: Option<u16>,
@@ -120,8 +134,10 @@ struct RawAnswer {
     body: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 struct RawTransport {
+    /// Such as `connect_refused`, `timeout`, `dns_failure`, `tls_error`, `connection_reset`, `body_truncated`,
+    /// `sse_ended_without_response`, `child_exited`, `client_cancelled`.
     kind: String,
     #[serde(default)]
     detail: Option<String>,
@@ -132,38 +148,47 @@ struct RawTransport {
 /// Reads one case; `now` stands in for the time of receipt.
 ///
 /// # Errors
-/// If the line is no JSON object of one of the two forms.
+/// If the line is no JSON object of one of the three forms.
 pub fn read(line: &str, now: Now) -> Result<Case, BadCase> {
-    let raw: Raw = serde_json::from_str(line)?;
-    if let Some(outcome) = raw.outcome {
-        let now = raw.at.map_or(now, |wall| Now { wall, ..now });
-        return Ok(Case { id: raw.id, exchange: outcome.into_exchange(now) });
+    serde_json::from_str::<Raw>(line)?.into_case(now)
+}
+
+impl Raw {
+    /// The case; `now` stands in for the time of receipt.
+    ///
+    /// # Errors
+    /// If there is nothing to judge in it.
+    pub fn into_case(self, now: Now) -> Result<Case, BadCase> {
+        if let Some(outcome) = self.outcome {
+            let now = self.at.map_or(now, |wall| Now { wall, ..now });
+            return Ok(Case { id: self.id, exchange: outcome.into_exchange(now) });
+        }
+        if self.response.is_none() && self.exchange.is_none() && self.transport.is_none() {
+            return Err(BadCase::Empty);
+        }
+        let is_mcp = self.response.is_none() && (self.exchange.is_some() || self.server.is_some());
+        let answer = self.response.or(self.exchange).unwrap_or_default();
+        let body = answer.body.unwrap_or_default();
+        let mut exchange = Exchange {
+            backend: self.service.or(self.server).unwrap_or_default(),
+            tool: self.tool.unwrap_or_default(),
+            kind: if is_mcp || is_json_rpc(&body) { BackendKind::Mcp } else { BackendKind::Http },
+            now,
+            status: answer.status,
+            headers: header_map(&answer.headers),
+            credentialed: self.request.is_some_and(|request| has_credential(&request.headers)),
+            targets: hosts(&self.arguments, &TargetSource::Auto),
+            ..Exchange::default()
+        };
+        match exchange.kind {
+            BackendKind::Http => exchange.take_body(body),
+            BackendKind::Mcp => take_messages(&mut exchange, &body, self.transport.is_some()),
+        }
+        if let Some(transport) = self.transport.filter(|_| exchange.answer == Answer::None) {
+            take_fault(&mut exchange, transport)?;
+        }
+        Ok(Case { id: self.id, exchange })
     }
-    if raw.response.is_none() && raw.exchange.is_none() && raw.transport.is_none() {
-        return Err(BadCase::Empty);
-    }
-    let is_mcp = raw.response.is_none() && (raw.exchange.is_some() || raw.server.is_some());
-    let answer = raw.response.or(raw.exchange).unwrap_or_default();
-    let body = answer.body.unwrap_or_default();
-    let mut exchange = Exchange {
-        backend: raw.service.or(raw.server).unwrap_or_default(),
-        tool: raw.tool.unwrap_or_default(),
-        kind: if is_mcp || is_json_rpc(&body) { BackendKind::Mcp } else { BackendKind::Http },
-        now,
-        status: answer.status,
-        headers: header_map(&answer.headers),
-        credentialed: raw.request.is_some_and(|request| has_credential(&request.headers)),
-        targets: hosts(&raw.arguments, &TargetSource::Auto),
-        ..Exchange::default()
-    };
-    match exchange.kind {
-        BackendKind::Http => exchange.take_body(body),
-        BackendKind::Mcp => take_messages(&mut exchange, &body, raw.transport.is_some()),
-    }
-    if let Some(transport) = raw.transport.filter(|_| exchange.answer == Answer::None) {
-        take_fault(&mut exchange, transport)?;
-    }
-    Ok(Case { id: raw.id, exchange })
 }
 
 impl Case {

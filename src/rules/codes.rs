@@ -66,9 +66,9 @@ pub(crate) fn normal(code: &str) -> String {
 }
 
 /// All codes of an answer in their normal form, bounded.
-pub(crate) fn of(exchange: &Exchange, text: &str) -> Vec<String> {
+pub(crate) fn of(exchange: &Exchange, text: &str, embedded: &[Value]) -> Vec<String> {
     let mut codes = Vec::new();
-    of_each(exchange, text, &mut |code| {
+    of_each(exchange, text, embedded, &mut |code| {
         let code = normal(code);
         if !code.is_empty() && !codes.contains(&code) {
             codes.push(code);
@@ -77,7 +77,7 @@ pub(crate) fn of(exchange: &Exchange, text: &str) -> Vec<String> {
     codes
 }
 
-fn of_each(exchange: &Exchange, text: &str, take: &mut dyn FnMut(&str)) {
+fn of_each(exchange: &Exchange, text: &str, embedded: &[Value], take: &mut dyn FnMut(&str)) {
     let mut found = Found { take, count: 0, nodes: 0 };
     found.headers(exchange);
     if let Some(body) = &exchange.json {
@@ -89,16 +89,14 @@ fn of_each(exchange: &Exchange, text: &str, take: &mut dyn FnMut(&str)) {
         _ => {}
     }
     if exchange.json.is_none() {
-        for value in embedded_json(text) {
-            found.walk(&value, 0);
-        }
+        embedded.iter().for_each(|value| found.walk(value, 0));
         found.xml(text);
     }
 }
 
 /// Hands out each code as it is written, for those who want its words; a sentence in a member for codes is none.
-pub(crate) fn as_written(exchange: &Exchange, text: &str, mut take: impl FnMut(&str)) {
-    of_each(exchange, text, &mut |code| {
+pub(crate) fn as_written(exchange: &Exchange, text: &str, embedded: &[Value], mut take: impl FnMut(&str)) {
+    of_each(exchange, text, embedded, &mut |code| {
         if !code.contains(char::is_whitespace) {
             take(code);
         }

@@ -2,9 +2,8 @@
 //!
 //! The answer is sound, not complete: "covers" is certain, "does not cover" may be an oversight.
 
-use regex::bytes::Regex;
-
 use super::index::takes_status;
+use super::pattern::Pattern;
 use super::rule::{Faults, Want, When};
 use crate::glob::Glob;
 
@@ -220,7 +219,7 @@ fn globs(wide: &[Glob], narrow: &[Glob]) -> bool {
 }
 
 /// Two regexes are only known to be alike if they are written alike.
-fn regexes(wide: &[Regex], narrow: &[Regex]) -> bool {
+fn regexes(wide: &[Pattern], narrow: &[Pattern]) -> bool {
     narrow.iter().all(|regex| wide.iter().any(|other| other.as_str() == regex.as_str()))
 }
 

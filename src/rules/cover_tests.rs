@@ -39,6 +39,14 @@ fn a_rule_covers_another_if_each_of_its_clauses_is_at_least_as_wide() {
         ("bodyRegex: [aaa, bbb]", "bodyRegex: aaa"),
         ("not: {bodyContains: long needle}", "not: {bodyContains: needle}"),
         ("rpcCode: [1, 2]", "rpcCode: 2, mcpError: true"),
+        ("kind: http", "kind: http, httpStatus: 403"),
+        ("backend: \"a*\"", "backend: [ab, ac]"),
+        ("contentType: \"text/*\"", "contentType: text/html"),
+        ("envelope: true", "envelope: true, httpStatus: 403"),
+        ("target: true", "target: true, bodyContains: abc"),
+        ("reasonWords: [token expired, quota]", "reasonWords: quota"),
+        ("quotedStatus: [429, 503]", "quotedStatus: 503"),
+        ("quotedRpcCode: [-32001, -32603]", "quotedRpcCode: -32001"),
     ] {
         assert!(is_covered(wide, narrow), "{{{wide}}} and {{{narrow}}}");
         assert!(!is_covered(narrow, wide), "{{{narrow}}} and {{{wide}}}");
@@ -56,6 +64,14 @@ fn what_only_looks_alike_is_not_covered() {
         ("not: {json: {/a: true}}", "not: {exceptionType: timeout}"),
         ("bodyContains: abc", "httpStatus: 200, tool: t, bodyContains: abc"),
         ("exceptionType: dns", "exceptionType: [dns, com.example.ToolException]"),
+        ("kind: http", "kind: mcp"),
+        ("envelope: true", "envelope: false"),
+        ("target: true", "target: false"),
+        ("quotedStatus: 503", "httpStatus: 503"),
+        ("quotedRpcCode: -32001", "rpcCode: -32001"),
+        // Words may stand in another order or form in another phrase; only the same phrase is known to be no narrower.
+        ("reasonWords: token", "reasonWords: token expired"),
+        ("reasonWords: quota", "bodyContains: quota"),
     ] {
         assert!(!is_covered(wide, narrow), "{{{wide}}} and {{{narrow}}}");
     }
@@ -77,6 +93,14 @@ fn clause() -> impl Strategy<Value = String> {
         prop::sample::select(vec!["json: {/code: true}", "json: {/code: [\"a*\"]}", "json: {/code: [\"null\", abc]}"])
             .prop_map(str::to_owned),
         prop::sample::select(vec!["header: {date: true}", "header: {date: \"a*\"}"]).prop_map(str::to_owned),
+        prop::sample::subsequence(vec!["abc", "token .. expired", "zz"], 1..3)
+            .prop_map(|set| format!("reasonWords: {set:?}")),
+        prop::sample::subsequence(vec![404, 429, 503], 1..3).prop_map(|set| format!("quotedStatus: {set:?}")),
+        prop::sample::subsequence(vec![-32602, -32603], 1..3).prop_map(|set| format!("quotedRpcCode: {set:?}")),
+        prop::sample::select(vec!["envelope: true", "envelope: false", "target: true", "target: false"])
+            .prop_map(str::to_owned),
+        prop::sample::select(vec!["contentType: \"text/*\"", "contentType: text/html"]).prop_map(str::to_owned),
+        prop::sample::select(vec!["backend: \"a*\"", "backend: ab"]).prop_map(str::to_owned),
     ]
 }
 
@@ -98,8 +122,19 @@ fn clauses() -> impl Strategy<Value = String> {
 
 fn exchange() -> impl Strategy<Value = Exchange> {
     let status = prop::option::of(prop::sample::select(vec![200u16, 400, 403, 415, 429, 503]));
-    let text =
-        prop::sample::select(vec!["", "abc", "xabcdx", "zz", "{\"code\":\"abc\"}", "{\"code\":null}", "ABCD zzz"]);
+    let text = prop::sample::select(vec![
+        "",
+        "abc",
+        "xabcdx",
+        "zz",
+        "{\"code\":\"abc\"}",
+        "{\"code\":null}",
+        "ABCD zzz",
+        "{\"error\":\"abc\"}",
+        "the token has expired",
+        "HTTP 503 from a.test",
+        "MCP error -32602: status 429",
+    ]);
     let answer = prop::sample::select(vec![
         Answer::None,
         Answer::Error { code: 2, message: "abc".to_owned(), data: None },
@@ -112,7 +147,10 @@ fn exchange() -> impl Strategy<Value = Exchange> {
         let mut exchange = Exchange { kind, status, answer, tool: tool.into(), ..Exchange::default() };
         exchange.take_body(text.to_owned());
         exchange.fault = fault.map(|kind| Fault { kind, detail: text.to_owned() });
+        exchange.backend = tool.into();
+        exchange.targets = if dated { vec!["a.test".into()] } else { Vec::new() };
         if dated {
+            exchange.headers.insert("content-type", "text/html".parse().unwrap());
             exchange.headers.insert("date", "abc".parse().unwrap());
         }
         exchange

@@ -21,9 +21,11 @@ pub(crate) struct Facts<'a> {
     pub(crate) exchange: &'a Exchange,
     text: OnceCell<String>,
     folded: OnceCell<String>,
+    embedded: OnceCell<Vec<Value>>,
     codes: OnceCell<Vec<String>>,
     reason: OnceCell<String>,
     statuses: OnceCell<Vec<u16>>,
+    rpc_code: OnceCell<Option<i64>>,
     needles: OnceCell<Bits>,
     reason_needles: OnceCell<Bits>,
     target: OnceCell<bool>,
@@ -35,9 +37,11 @@ impl<'a> Facts<'a> {
             exchange,
             text: OnceCell::new(),
             folded: OnceCell::new(),
+            embedded: OnceCell::new(),
             codes: OnceCell::new(),
             reason: OnceCell::new(),
             statuses: OnceCell::new(),
+            rpc_code: OnceCell::new(),
             needles: OnceCell::new(),
             reason_needles: OnceCell::new(),
             target: OnceCell::new(),
@@ -54,9 +58,17 @@ impl<'a> Facts<'a> {
         self.folded.get_or_init(|| fold(self.text()))
     }
 
+    /// JSON within the text of an answer that is not JSON itself.
+    pub(crate) fn embedded(&self) -> &[Value] {
+        self.embedded.get_or_init(|| match self.exchange.json {
+            Some(_) => Vec::new(),
+            None => codes::embedded_json(self.text()),
+        })
+    }
+
     /// The answer's machine codes in their normal form.
     pub(crate) fn codes(&self) -> &[String] {
-        self.codes.get_or_init(|| codes::of(self.exchange, self.text()))
+        self.codes.get_or_init(|| codes::of(self.exchange, self.text(), self.embedded()))
     }
 
     /// The words of the reason that the failure gives: its codes and its texts. Of an error envelope of MCP the codes
@@ -64,7 +76,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn reason(&self) -> &str {
         self.reason.get_or_init(|| {
             let mut words = Words::default();
-            codes::as_written(self.exchange, self.text(), |code| words.add(code));
+            codes::as_written(self.exchange, self.text(), self.embedded(), |code| words.add(code));
             if !self.exchange.is_mcp_envelope() {
                 let tool = Some(&*self.exchange.tool).filter(|tool| tool.contains(SEPARATORS));
                 parts(self.exchange, |part| {
@@ -93,7 +105,7 @@ impl<'a> Facts<'a> {
 
     /// The JSON-RPC code at the heart of the failure: the innermost that its text quotes.
     pub(crate) fn quoted_rpc_code(&self) -> Option<i64> {
-        quoted::rpc_code(self.text())
+        *self.rpc_code.get_or_init(|| quoted::rpc_code(self.text()))
     }
 
     /// Which needles of the table occur in the view; `scan` finds them.

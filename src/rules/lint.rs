@@ -100,8 +100,7 @@ fn advice(rule: &Rule, by: &[&Rule]) -> String {
     let below = by.iter().any(|by| !Arc::ptr_eq(&by.origin.source, &rule.origin.source));
     match by {
         [by] if below => format!(
-            "a new rule of a layer goes right before `{FALLBACK}`, behind all rules below it; to come first, take the id `{}` \
-             and replace that rule, with what is left of it as a rule of yours",
+            "a new rule of a layer goes right before `{FALLBACK}`, behind all rules below it; to come first, add `before: {}`",
             by.id
         ),
         _ => "narrow the earlier rule, or remove this one".to_owned(),

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::exchange::{Answer, BackendKind, Exchange, Fault, JSON_BOUND};
-use super::redact::{is_secret_name, redact_value, redacted};
+use super::redact::{redact_value, redacted};
+use super::secrets::is_secret_name;
 use super::text::bounded;
 use super::vocabulary::TransportFault;
 use crate::clock::Now;
@@ -22,7 +24,7 @@ const HEADERS_MAX: usize = 64;
 const MASK: &str = "***";
 
 /// What was judged. Arguments of the call are not part of it, only the hosts that they name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Outcome {
     backend: Arc<str>,
@@ -56,14 +58,14 @@ pub struct Outcome {
     session_tool: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct RecordedFault {
     kind: TransportFault,
     #[serde(default)]
     detail: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum RecordedAnswer {
     #[default]

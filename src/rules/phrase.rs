@@ -4,7 +4,7 @@
 //! Words are separated by spaces; `a|b` are alternatives, `*` stands for the rest of a word, a plain word also stands for
 //! its plural, `word?` may be left out, and `..` stands for up to four words of any kind within the same clause.
 
-use regex::bytes::{Regex, RegexBuilder};
+use super::pattern::Pattern;
 
 /// Up to how many words `..` stands for.
 const GAP: &str = "(?: [^ .]+){0,4} ";
@@ -17,7 +17,7 @@ const PLURAL_MIN: usize = 3;
 ///
 /// # Errors
 /// What is wrong with it, for people.
-pub(crate) fn regex(phrase: &str) -> Result<Regex, String> {
+pub(crate) fn regex(phrase: &str) -> Result<Pattern, String> {
     let phrase = phrase.to_lowercase();
     let elements: Vec<&str> = phrase.split_whitespace().collect();
     if elements.is_empty() || elements.len() > WORDS_MAX {
@@ -45,7 +45,7 @@ pub(crate) fn regex(phrase: &str) -> Result<Regex, String> {
         }
     }
     pattern.push_str("(?:$| )");
-    RegexBuilder::new(&pattern).unicode(false).build().map_err(|e| e.to_string())
+    Pattern::new(&pattern).map_err(|e| e.to_string())
 }
 
 fn word(alternatives: &str) -> Result<String, String> {

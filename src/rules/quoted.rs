@@ -46,18 +46,14 @@ pub(crate) fn statuses(text: &str) -> Vec<u16> {
     let bytes = text.as_bytes();
     let is_part =
         |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-    let mut at = 0;
-    while let Some(digits) = text.get(at..at + 3).or_else(|| bytes.get(at..at + 3).map(|_| "")) {
-        let number = digits.parse::<u16>().ok().filter(|n| (400..600).contains(n));
-        match number {
-            Some(number) if !is_part(at.checked_sub(1)) && !is_part(Some(at + 3)) => {
-                let (before, after) = (text.get(..at).unwrap_or(""), text.get(at + 3..).unwrap_or(""));
-                if !found.contains(&number) && found.len() < STATUSES_MAX && is_status(number, before, after) {
-                    found.push(number);
-                }
-                at += 3;
-            }
-            _ => at += 1,
+    for at in memchr::memchr2_iter(b'4', b'5', bytes) {
+        if found.len() == STATUSES_MAX || is_part(at.checked_sub(1)) || is_part(Some(at + 3)) {
+            continue;
+        }
+        let Some(number) = text.get(at..at + 3).and_then(|digits| digits.parse::<u16>().ok()) else { continue };
+        let (before, after) = (text.get(..at).unwrap_or(""), text.get(at + 3..).unwrap_or(""));
+        if !found.contains(&number) && is_status(number, before, after) {
+            found.push(number);
         }
     }
     found

@@ -6,46 +6,14 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
+use super::secrets::{PREFIXES, is_secret_name};
+
 /// What stands in place of what was masked.
 const MASK: &str = "***";
 /// A word of letters and digits that is longer is an id, a key or a token. In bytes.
 const OPAQUE_MIN: usize = 20;
 /// A longer run of digits is no time and no size, but a card, an account or a phone.
 const DIGITS_MAX: usize = 14;
-/// How keys and tokens of well-known services begin.
-const PREFIXES: [&str; 14] = [
-    "eyJ",
-    "sk-",
-    "sk_",
-    "pk_",
-    "rk_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "AIza",
-];
-/// Parts of names whose values are secrets, compared without case, `-` and `_`.
-const NAMES: [&str; 14] = [
-    "password",
-    "passwd",
-    "pwd",
-    "secret",
-    "apikey",
-    "accesskey",
-    "privatekey",
-    "accesstoken",
-    "refreshtoken",
-    "idtoken",
-    "authorization",
-    "cookie",
-    "sessionid",
-    "credential",
-];
 
 /// In all of them an escape of JSON is taken whole or not at all, and no quote without its twin.
 struct Patterns {
@@ -104,12 +72,6 @@ pub(super) fn redact_value(value: &mut Value) {
         }
         _ => {}
     }
-}
-
-/// Whether a value under this name is a secret, or may be one.
-pub(super) fn is_secret_name(name: &str) -> bool {
-    let bare: String = name.chars().filter(|c| !matches!(c, '-' | '_')).collect::<String>().to_ascii_lowercase();
-    bare == "token" || bare == "auth" || NAMES.iter().any(|part| bare.contains(part))
 }
 
 fn then<'t>(text: Cow<'t, str>, step: impl Fn(&str) -> Cow<'_, str>) -> Cow<'t, str> {

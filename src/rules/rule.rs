@@ -1,18 +1,19 @@
 //! One rule in its valid form: what it asks of an exchange and what it says when all of that holds (DESIGN 6).
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
-use regex::bytes::Regex;
 
 use super::exchange::BackendKind;
+use super::pattern::Pattern;
 use super::vocabulary::{Classification, DispatchCode, HealthAction, Scope, TransportFault};
 use crate::glob::Glob;
 use crate::yaml::{Place, Source};
 
-/// The id of the last rule of every table; new rules of a layer go right before it.
+/// The id of the last rule of every table; new rules of a layer that name no place go right before it.
 pub const FALLBACK: &str = "fallback";
 
 /// A rule that can be relied on.
@@ -20,6 +21,8 @@ pub const FALLBACK: &str = "fallback";
 pub struct Rule {
     /// Unique within a table.
     pub id: Arc<str>,
+    /// Before which rule a layer puts it, wherever its id stood.
+    pub before: Option<Before>,
     /// What must hold.
     pub when: When,
     /// What is then said.
@@ -32,6 +35,15 @@ pub struct Rule {
     pub origin: Origin,
 }
 
+/// The rule before which another is put.
+#[derive(Clone, Debug)]
+pub struct Before {
+    /// Its id.
+    pub id: Arc<str>,
+    /// Where that is written.
+    pub place: Place,
+}
+
 /// Where something of a rule file is written.
 #[derive(Clone, Debug)]
 pub struct Origin {
@@ -39,6 +51,14 @@ pub struct Origin {
     pub source: Arc<Source>,
     /// The place in it.
     pub place: Place,
+}
+
+impl fmt::Display for Origin {
+    /// As compilers write it: `file:line:column`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.source.line_column(self.place);
+        write!(f, "{}:{line}:{column}", self.source.name())
+    }
 }
 
 /// What a matching rule says.
@@ -118,9 +138,9 @@ pub struct When {
     /// `bodyContains`, folded.
     pub contains: Option<Vec<Box<str>>>,
     /// `bodyRegex`, over the bytes of the text as it came; classes and case are those of ASCII unless `(?u)` says otherwise.
-    pub regex: Option<Vec<Regex>>,
+    pub regex: Option<Vec<Pattern>>,
     /// `reasonWords`: phrases over the words of the reason (see [`super::phrase`]).
-    pub phrases: Option<Vec<Regex>>,
+    pub phrases: Option<Vec<Pattern>>,
     /// `not`: none of its fields may hold.
     pub not: Option<Box<When>>,
 }

@@ -35,29 +35,56 @@ const INTRODUCING: [&str; 12] = [
 #[derive(Debug, Default)]
 pub(crate) struct Words(String);
 
+/// The characters of a text: of plain ASCII its bytes, else each by itself.
+trait Letter: Copy + Into<char> {}
+
+impl Letter for u8 {}
+impl Letter for char {}
+
+fn at<L: Letter>(chars: &[L], at: usize) -> Option<char> {
+    chars.get(at).map(|letter| (*letter).into())
+}
+
+fn before<L: Letter>(chars: &[L], place: usize) -> Option<char> {
+    at(chars, place.checked_sub(1)?)
+}
+
+/// How many characters from a place on are of a kind.
+fn run<L: Letter>(chars: &[L], from: usize, fits: impl Fn(char) -> bool) -> usize {
+    chars.iter().skip(from).take_while(|letter| fits((**letter).into())).count()
+}
+
 impl Words {
     /// Takes a text apart and ends with a stop.
     pub(crate) fn add(&mut self, text: &str) {
         let plain = if is_page(text) { Cow::Owned(without_tags(text)) } else { Cow::Borrowed(text) };
-        let chars: Vec<char> = plain.chars().collect();
-        let mut at = 0;
-        while let Some(c) = chars.get(at) {
-            at = match c {
-                c if c.is_alphanumeric() => self.word(&chars, at),
-                '/' if begins_path(&chars, at) => end_of_name(&chars, at),
-                '"' | '\'' | '`' | '\u{201c}' => self.quote(&chars, at),
-                '\n' | ';' | '!' | '?' | '|' => self.stop(at),
-                '.' if chars.get(at + 1).is_none_or(|next| !next.is_alphanumeric()) => self.stop(at),
-                ',' if at > 0 && chars.get(at - 1) == Some(&'"') => self.stop(at),
-                _ => at + 1,
-            };
+        if plain.is_ascii() {
+            self.add_all(plain.as_bytes());
+        } else {
+            self.add_all(&plain.chars().collect::<Vec<char>>());
         }
-        self.stop(at);
     }
 
     /// The words, with one space between them and stops between clauses.
     pub(crate) fn finish(self) -> String {
         self.0
+    }
+
+    fn add_all<L: Letter>(&mut self, chars: &[L]) {
+        let mut place = 0;
+        while let Some(c) = at(chars, place) {
+            place = match c {
+                ' ' => place + 1,
+                c if c.is_alphanumeric() => self.word(chars, place),
+                '/' if begins_path(chars, place) => end_of_name(chars, place),
+                '"' | '\'' | '`' | '\u{201c}' => self.quote(chars, place),
+                '\n' | ';' | '!' | '?' | '|' => self.stop(place),
+                '.' if at(chars, place + 1).is_none_or(|next| !next.is_alphanumeric()) => self.stop(place),
+                ',' if before(chars, place) == Some('"') => self.stop(place),
+                _ => place + 1,
+            };
+        }
+        self.stop(place);
     }
 
     fn stop(&mut self, at: usize) -> usize {
@@ -68,14 +95,24 @@ impl Words {
     }
 
     fn push(&mut self, word: &str) {
+        self.push_letters(word.chars());
+    }
+
+    fn push_letters(&mut self, word: impl Iterator<Item = char>) {
         if !self.0.is_empty() {
             self.0.push(' ');
         }
-        self.0.extend(word.chars().flat_map(char::to_lowercase));
+        for letter in word {
+            if letter.is_ascii() {
+                self.0.push(letter.to_ascii_lowercase());
+            } else {
+                self.0.extend(letter.to_lowercase());
+            }
+        }
     }
 
     /// Begins a clause with a member, puts a placeholder where a name is quoted, or passes over the quote.
-    fn quote(&mut self, chars: &[char], at: usize) -> usize {
+    fn quote<L: Letter>(&mut self, chars: &[L], at: usize) -> usize {
         if let Some(end) = end_of_member(chars, at) {
             return self.stop(end);
         }
@@ -90,106 +127,129 @@ impl Words {
     }
 
     /// Takes the word that begins here, or leaves out the address.
-    fn word(&mut self, chars: &[char], from: usize) -> usize {
+    fn word<L: Letter>(&mut self, chars: &[L], from: usize) -> usize {
+        // What most words are like has nothing to be looked into.
+        let plain = from + run(chars, from, |c| c.is_ascii_lowercase());
+        if at(chars, plain).is_none_or(|c| c == ' ') && !stands_at(chars, from, "cannot") {
+            self.push_letters(chars.get(from..plain).unwrap_or_default().iter().map(|c| (*c).into()));
+            return plain;
+        }
         if let Some(end) = end_of_named(chars, from) {
             self.push(NAME);
             return end;
         }
-        let mut end = from;
-        let mut word = String::new();
-        while let Some(c) = chars.get(end).filter(|c| c.is_alphanumeric()) {
-            if word.chars().nth(1).is_some() && begins_hump(chars, end) {
-                self.push(&std::mem::take(&mut word));
+        let part = |from: usize, end: usize| chars.get(from..end).unwrap_or_default().iter().map(|c| (*c).into());
+        let (mut start, mut end) = (from, from);
+        while at(chars, end).is_some_and(char::is_alphanumeric) {
+            if end >= start + 2 && begins_hump(chars, end) {
+                self.push_letters(part(start, end));
+                start = end;
             }
-            word.push(*c);
             end += 1;
         }
-        if chars.get(end..end + 3) == Some(&[':', '/', '/']) {
+        if stands_at(chars, end, "://") {
             return end_of_name(chars, end);
         }
-        let negated =
-            matches!(chars.get(end..end + 2), Some(['\'' | '\u{2019}', 't' | 'T'])) && word.ends_with(['n', 'N']);
-        match word.to_lowercase().as_str() {
-            "can" if negated => self.push("can not"),
-            "won" if negated => self.push("will not"),
-            "cannot" => self.push("can not"),
-            _ if negated => {
-                word.pop();
-                self.push(&word);
-                self.push("not");
-            }
-            _ => self.push(&word),
+        let is = |word: &str| end - start == word.len() && stands_at(chars, start, word);
+        let negated = matches!(at(chars, end), Some('\'' | '\u{2019}'))
+            && matches!(at(chars, end + 1), Some('t' | 'T'))
+            && matches!(before(chars, end), Some('n' | 'N'));
+        if is("cannot") || (negated && is("can")) {
+            self.push("can not");
+        } else if negated && is("won") {
+            self.push("will not");
+        } else if negated {
+            self.push_letters(part(start, end - 1));
+            self.push("not");
+        } else {
+            self.push_letters(part(start, end));
         }
         if negated { end + 2 } else { end }
     }
 }
 
+/// Whether this plain word stands here, in whatever case.
+fn stands_at<L: Letter>(chars: &[L], from: usize, word: &str) -> bool {
+    word.chars().zip(from..).all(|(letter, place)| at(chars, place).is_some_and(|c| c.eq_ignore_ascii_case(&letter)))
+}
+
 /// Where a new word begins within `tokenExpired` and `HTTPError`.
-fn begins_hump(chars: &[char], at: usize) -> bool {
-    let is = |at: usize, fits: fn(char) -> bool| chars.get(at).is_some_and(|c| fits(*c));
-    is(at, char::is_uppercase)
-        && (is(at - 1, char::is_lowercase) || (is(at - 1, char::is_uppercase) && is(at + 1, char::is_lowercase)))
+fn begins_hump<L: Letter>(chars: &[L], place: usize) -> bool {
+    let is = |place: usize, fits: fn(char) -> bool| at(chars, place).is_some_and(fits);
+    is(place, char::is_uppercase)
+        && (is(place - 1, char::is_lowercase)
+            || (is(place - 1, char::is_uppercase) && is(place + 1, char::is_lowercase)))
 }
 
 /// Whether the slash begins a path rather than standing between two words.
-fn begins_path(chars: &[char], at: usize) -> bool {
-    let before = at.checked_sub(1).and_then(|at| chars.get(at));
-    before.is_none_or(|c| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | '=' | '`' | '~' | '.' | ':'))
+fn begins_path<L: Letter>(chars: &[L], at: usize) -> bool {
+    before(chars, at).is_none_or(|c| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | '=' | '`' | '~' | '.' | ':'))
 }
 
 /// Where the name of a member ends that begins with this quote: `"code":`, also within a text of its own. The names of
 /// members are no reasons, they begin one.
-fn end_of_member(chars: &[char], from: usize) -> Option<usize> {
-    let quote = chars.get(from)?;
-    let name = chars.iter().skip(from + 1).take(MEMBER_MAX);
-    let length = name.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')).count();
+fn end_of_member<L: Letter>(chars: &[L], from: usize) -> Option<usize> {
+    let name = chars.get(from + 1..).unwrap_or_default();
+    let name = name.get(..MEMBER_MAX).unwrap_or(name);
+    let length = run(name, 0, |c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
     let mut end = from + 1 + length;
-    end += chars.iter().skip(end).take_while(|c| **c == '\\').count();
-    if length == 0 || chars.get(end) != Some(quote) {
+    end += run(chars, end, |c| c == '\\');
+    if length == 0 || at(chars, end) != at(chars, from) {
         return None;
     }
     end += 1;
-    end += chars.iter().skip(end).take_while(|c| **c == ' ').count();
-    (chars.get(end) == Some(&':')).then_some(end)
+    end += run(chars, end, |c| c == ' ');
+    (at(chars, end) == Some(':')).then_some(end)
 }
 
 /// Where a name ends that a sentence quotes: `Issue 'Rate limit' not found`. A value of JSON is none, its quote follows no word.
-fn end_of_quoted_name(chars: &[char], from: usize) -> Option<usize> {
-    let is = |at: Option<usize>, fits: fn(char) -> bool| at.and_then(|at| chars.get(at)).is_some_and(|c| fits(*c));
-    let after_word = is(from.checked_sub(1), |c| c == ' ') && is(from.checked_sub(2), char::is_alphanumeric);
-    let ends = |c: &char| matches!(c, '\'' | '"' | '`' | '\u{201c}' | '\u{201d}' | '\n');
-    let length = chars.iter().skip(from + 1).take(QUOTED_MAX + 1).position(ends).filter(|length| *length > 0)?;
+fn end_of_quoted_name<L: Letter>(chars: &[L], from: usize) -> Option<usize> {
+    let is = |place: Option<usize>, fits: fn(char) -> bool| place.and_then(|place| at(chars, place)).is_some_and(fits);
+    if !is(from.checked_sub(1), |c| c == ' ') || !is(from.checked_sub(2), char::is_alphanumeric) {
+        return None;
+    }
+    let ends = |c: char| matches!(c, '\'' | '"' | '`' | '\u{201c}' | '\u{201d}' | '\n');
+    let name = chars.get(from + 1..).unwrap_or_default();
+    let length = name.iter().take(QUOTED_MAX + 1).position(|c| ends((*c).into())).filter(|length| *length > 0)?;
     let end = from + 1 + length;
     let inner_spaces = is(Some(from + 1), char::is_whitespace) || is(Some(end - 1), char::is_whitespace);
     let closed = !is(Some(end), |c| c == '\n') && !is(Some(end + 1), char::is_alphanumeric);
-    (after_word && closed && !inner_spaces).then_some(end + 1)
+    (closed && !inner_spaces).then_some(end + 1)
 }
 
 /// Where a name ends that is one by its form: `user@host`, `owner/some-thing`.
-fn end_of_named(chars: &[char], from: usize) -> Option<usize> {
-    let opens = |c: &char| c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '(' | '<');
-    if from.checked_sub(1).and_then(|at| chars.get(at)).is_some_and(|c| !opens(c)) {
+fn end_of_named<L: Letter>(chars: &[L], from: usize) -> Option<usize> {
+    let opens = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '(' | '<');
+    if before(chars, from).is_some_and(|c| !opens(c)) {
         return None;
     }
-    let part = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+');
-    let token: Vec<char> = chars.iter().skip(from).take_while(|c| part(c)).copied().collect();
-    let inner = |wanted: char| {
-        let at = token.iter().position(|c| *c == wanted)?;
-        token.get(at + 1).filter(|next| next.is_alphanumeric())
-    };
-    let thing = inner('/').is_some() && token.iter().any(|c| *c == '-' || c.is_ascii_digit());
-    (inner('@').is_some() || thing).then_some(from + token.len())
+    let (mut at_sign, mut slash, mut is_thing) = (None, None, false);
+    let mut end = from;
+    while let Some(c) = at(chars, end).filter(|c| c.is_alphanumeric() || "_-./@+".contains(*c)) {
+        match c {
+            '@' => at_sign = at_sign.or(Some(end)),
+            '/' => slash = slash.or(Some(end)),
+            _ => is_thing |= c == '-' || c.is_ascii_digit(),
+        }
+        end += 1;
+    }
+    let goes_on = |place: usize| place + 1 < end && at(chars, place + 1).is_some_and(char::is_alphanumeric);
+    (at_sign.is_some_and(goes_on) || (is_thing && slash.is_some_and(goes_on))).then_some(end)
 }
 
 /// Where an address or path ends.
-fn end_of_name(chars: &[char], from: usize) -> usize {
-    let ends = |c: &char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ')' | '>' | '<' | ',' | '}' | ']' | '\\');
-    chars.iter().skip(from).position(ends).map_or(chars.len(), |length| from + length)
+fn end_of_name<L: Letter>(chars: &[L], from: usize) -> usize {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ')' | '>' | '<' | ',' | '}' | ']' | '\\');
+    from + run(chars, from, |c| !ends(c))
 }
 
 fn is_page(text: &str) -> bool {
-    let start: String = text.trim_start().chars().take(200).collect::<String>().to_ascii_lowercase();
-    start.starts_with('<') && (start.contains("<html") || start.contains("<!doctype") || start.contains("<h1"))
+    let start = text.trim_start();
+    if !start.starts_with('<') {
+        return false;
+    }
+    let start = start.chars().take(200).collect::<String>().to_ascii_lowercase();
+    start.contains("<html") || start.contains("<!doctype") || start.contains("<h1")
 }
 
 /// The text of a page: tags end a clause, scripts and styles are left out.

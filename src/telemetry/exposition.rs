@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use prometheus::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
 use prometheus::encoding::{prometheus_protobuf, prometheus_text, text};
 use prometheus::registry::Registry;
+use prost::Message;
 
 /// One answer to a scrape.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +78,12 @@ fn negotiate(accept: Option<&str>) -> Format {
     best.1
 }
 
-pub(super) fn render(registry: &Registry, accept: Option<&str>) -> Result<Rendered, fmt::Error> {
+/// `exemplify` adds what only protobuf can say.
+pub(super) fn render(
+    registry: &Registry,
+    accept: Option<&str>,
+    exemplify: impl FnOnce(&mut [MetricFamily]),
+) -> Result<Rendered, fmt::Error> {
     let format = negotiate(accept);
     let body = match format {
         Format::Text => {
@@ -89,7 +96,11 @@ pub(super) fn render(registry: &Registry, accept: Option<&str>) -> Result<Render
             text::encode(&mut out, registry)?;
             out.into_bytes()
         }
-        Format::Protobuf => prometheus_protobuf::encode_to_vec(registry).map_err(|_| fmt::Error)?,
+        Format::Protobuf => {
+            let mut families = prometheus_protobuf::encode(registry)?;
+            exemplify(&mut families);
+            families.iter().flat_map(Message::encode_length_delimited_to_vec).collect()
+        }
     };
     Ok(Rendered { content_type: format.content_type(), body })
 }

@@ -14,6 +14,11 @@ use super::Settings;
 use super::labels::{self, Name, Names, Word};
 use super::tally::{Durations, Level, Tally};
 
+/// Seconds: the bounds of OpenTelemetry's convention for MCP durations.
+pub(super) const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+/// The family that has exemplars.
+pub(super) const CALL_DURATION: &str = "toolvane_call_duration_seconds";
+
 pub(super) type Counters<L> = Family<L, Counter>;
 pub(super) type Gauges<L> = Family<L, Gauge>;
 

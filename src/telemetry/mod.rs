@@ -5,8 +5,9 @@
 //! - `tally`: metrics that every call touches, counted without crossing cores.
 //! - `metrics`: every family, its name and help. `labels` and `words`: which labels exist, and what bounds them.
 //! - `sample`: state that is read when somebody scrapes (tools, cooldowns, store) rather than kept twice.
+//! - `trace`: one span a call, for whoever takes them; `otlp` (feature `otel`) sends them, and the metrics, to a collector.
 //! - `bus`: what happens, as a stream that can be followed; `facts` says what it tells of our belief.
-//! - `exposition`: text, OpenMetrics or protobuf, as the scraper asks. `process`: CPU, memory, descriptors.
+//! - `exposition`: text, OpenMetrics or protobuf, as the scraper asks. `exemplars`: the traces of single calls, in protobuf. `process`: CPU, memory, descriptors.
 //! - `logs`: JSON or text, filtered, with names from outside made harmless.
 //!
 //! Labels are bounded: backends come from the configuration, tools and signatures are capped with `other`, everything else
@@ -14,21 +15,28 @@
 
 pub mod bus;
 pub mod events;
+mod exemplars;
 mod exposition;
 mod facts;
 mod labels;
 pub mod logs;
 mod metrics;
+#[cfg(feature = "otel")]
+pub mod otlp;
 mod process;
 mod sample;
 mod tally;
 mod tool;
+pub mod trace;
 mod words;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+#[cfg(feature = "otel")]
+use prometheus::encoding::prometheus_protobuf;
+use prometheus::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
 use prometheus::registry::Registry;
 use serde_json::Value;
 
@@ -36,12 +44,13 @@ pub use events::Event;
 pub use exposition::Rendered;
 pub use metrics::Connections;
 pub use sample::{HiddenTools, IntegrationState, Sample, ToolState};
-pub use tool::{BackendMetrics, ToolMetrics};
+pub use tool::{BackendMetrics, ToolMetrics, Totals};
 pub use words::{ListResult, Outcome, ProbeResult, Reason, RequestKind, TrialResult, Unjudged};
 
 use bus::{Bus, Kind};
 use metrics::Metrics;
 use sample::SampleCollector;
+use trace::{CallSpan, Spans};
 
 use crate::clock::Wall;
 use crate::health::Effect;
@@ -63,6 +72,7 @@ pub struct Telemetry {
     registry: Registry,
     sample: Arc<SampleCollector>,
     bus: Bus,
+    spans: OnceLock<Box<dyn Spans>>,
     tools: Mutex<Tools>,
     /// Those of `tools` whose label is their very name, to be found by a call without a lock.
     labelled: Labelled,
@@ -103,6 +113,7 @@ impl Telemetry {
             registry,
             sample,
             bus: Bus::default(),
+            spans: OnceLock::new(),
             tools: Mutex::default(),
             labelled: Labelled::default(),
             tools_max: settings.tools_max,
@@ -112,6 +123,23 @@ impl Telemetry {
     /// Tells the operator that something happened: the log line and the metric.
     pub fn emit(&self, event: impl Event) {
         event.emit(&self.metrics);
+    }
+
+    /// Whom to tell of every call that is over. The first one counts.
+    pub fn trace_to(&self, spans: Box<dyn Spans>) {
+        let _ = self.spans.set(spans);
+    }
+
+    /// Whether somebody is told of every call that is over.
+    pub fn traces(&self) -> bool {
+        self.spans.get().is_some()
+    }
+
+    /// A call is over.
+    pub fn span(&self, span: &CallSpan<'_>) {
+        if let Some(spans) = self.spans.get() {
+            spans.call(span);
+        }
     }
 
     /// Tells those who follow that something happened: `facts` is a JSON object, what belongs to the kind.
@@ -189,6 +217,18 @@ impl Telemetry {
         self.backend(backend).other()
     }
 
+    /// What was counted of each tool that has a label of its own.
+    pub fn totals(&self) -> Vec<(Arc<str>, Arc<str>, Totals)> {
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        tools.tools.iter().map(|((backend, tool), of)| (backend.clone(), tool.clone(), of.totals())).collect()
+    }
+
+    /// How many outcomes a rule has decided since the start.
+    pub fn rule_hits(&self, rule: &str) -> u64 {
+        let labels = labels::Rule { rule: labels::harmless(rule).into() };
+        self.metrics.rule_hits.get(&labels).map_or(0, |hits| hits.get())
+    }
+
     /// The handles for connections to one of our own listeners: `proxy` or `admin`.
     pub fn listener(&self, listener: &'static str) -> Connections {
         let labels = labels::Listener { listener };
@@ -205,7 +245,28 @@ impl Telemetry {
     pub fn render(&self, accept: Option<&str>, sample: Sample) -> Result<Rendered, fmt::Error> {
         // Two scrapes at once must not see each other's half.
         let _turn = self.sample.set(sample, self.tools_max);
-        exposition::render(&self.registry, accept)
+        exposition::render(&self.registry, accept, |families| self.fill_exemplars(families))
+    }
+
+    /// Durations by the tools that they belong to.
+    fn fill_exemplars(&self, families: &mut [MetricFamily]) {
+        let durations = families.iter_mut().filter(|family| family.name == metrics::CALL_DURATION);
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        for metric in durations.flat_map(|family| &mut family.metric) {
+            let label =
+                |name: &str| metric.label.iter().find(|label| label.name == name).map(|label| label.value.as_str());
+            let key = (label("backend").unwrap_or_default().into(), label("tool").unwrap_or_default().into());
+            if let Some((tool, histogram)) = tools.tools.get(&key).zip(metric.histogram.as_mut()) {
+                tool.fill_exemplars(histogram);
+            }
+        }
+    }
+
+    /// The same, as values.
+    #[cfg(feature = "otel")]
+    fn families(&self, sample: Sample) -> Result<Vec<MetricFamily>, fmt::Error> {
+        let _turn = self.sample.set(sample, self.tools_max);
+        prometheus_protobuf::encode(&self.registry)
     }
 }
 

@@ -51,7 +51,8 @@ impl Tally {
         mine(&self.0).fetch_add(1, Ordering::Relaxed);
     }
 
-    fn sum(&self) -> u64 {
+    /// What was counted so far.
+    pub(super) fn get(&self) -> u64 {
         self.0.iter().map(|cell| cell.0.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
     }
 }
@@ -62,7 +63,7 @@ impl TypedMetric for Tally {
 
 impl EncodeMetric for Tally {
     fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
-        ConstCounter::new(self.sum()).encode(encoder)
+        ConstCounter::new(self.get()).encode(encoder)
     }
 
     fn metric_type(&self) -> MetricType {
@@ -303,7 +304,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(tally.sum(), 20);
+        assert_eq!(tally.get(), 20);
         let sum: i64 = level.0.iter().map(|cell| cell.0.load(Ordering::Relaxed)).sum();
         assert_eq!(sum, 0);
     }

@@ -4,10 +4,15 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use prometheus::encoding::prometheus_protobuf::prometheus_data_model;
+
+use super::exemplars::Exemplars;
 use super::labels::{self, Name, OTHER, Word};
 use super::metrics::{Connections, Metrics, NO_CODE};
 use super::tally::{Durations, Level, Tally};
+use super::trace::TraceContext;
 use super::words::{Outcome, Reason, RequestKind, Unjudged};
+use crate::clock::Wall;
 use crate::rules::{Classification, DispatchCode, Finding};
 
 const CODES: usize = 5;
@@ -27,6 +32,21 @@ impl<const N: usize> Slots<N> {
             slot.get_or_init(resolve).inc();
         }
     }
+
+    fn get(&self, index: usize) -> u64 {
+        self.0.get(index).and_then(OnceLock::get).map_or(0, Tally::get)
+    }
+}
+
+/// What was counted of one tool since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Calls that were judged.
+    pub judged: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// Calls that were answered without the upstream.
+    pub refused: u64,
 }
 
 /// The handles of one backend.
@@ -115,6 +135,7 @@ pub struct ToolMetrics {
     call_duration: OnceLock<Durations>,
     upstream_duration: OnceLock<Durations>,
     findings: Mutex<Vec<Found>>,
+    exemplars: Exemplars,
 }
 
 /// The counters of one finding.
@@ -142,6 +163,7 @@ impl ToolMetrics {
             call_duration: OnceLock::new(),
             upstream_duration: OnceLock::new(),
             findings: Mutex::default(),
+            exemplars: Exemplars::default(),
         }
     }
 
@@ -153,6 +175,16 @@ impl ToolMetrics {
     /// The tool's label: its name, or `other`.
     pub fn tool_label(&self) -> &Arc<str> {
         &self.tool
+    }
+
+    /// What was counted so far.
+    pub fn totals(&self) -> Totals {
+        let of = |outcome: usize| (0..CODES).map(|code| self.calls.get(outcome * CODES + code)).sum::<u64>();
+        Totals {
+            judged: (0..OUTCOMES).map(of).sum(),
+            failed: of(Outcome::Failure as usize),
+            refused: (0..Reason::ALL.len()).map(|reason| self.short_circuits.get(reason)).sum(),
+        }
     }
 
     /// Counts a judged call.
@@ -213,6 +245,15 @@ impl ToolMetrics {
             known.clear();
         }
         known.push(found);
+    }
+
+    /// The trace that a judged call belongs to.
+    pub(super) fn exemplar(&self, trace: &TraceContext, duration: Duration, at: Wall) {
+        self.exemplars.observe(trace, duration, at);
+    }
+
+    pub(super) fn fill_exemplars(&self, histogram: &mut prometheus_data_model::Histogram) {
+        self.exemplars.fill(histogram);
     }
 
     /// Counts an answer given without the upstream.

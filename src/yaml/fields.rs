@@ -200,7 +200,7 @@ impl<'a> Fields<'a> {
 }
 
 /// The name that was probably meant: equal but for case, `-` and `_`, or a few letters apart.
-pub(super) fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let bare = |text: &str| {
         text.chars().take(64).filter(|char| !matches!(char, '-' | '_')).collect::<String>().to_ascii_lowercase()
     };

@@ -25,7 +25,7 @@ mod units;
 mod tests;
 
 pub use at::At;
-pub use fields::Fields;
+pub use fields::{Fields, nearest};
 pub use foreign::tree;
 pub use problem::{Problem, Report, Style};
 pub use schema::schema;

@@ -1,60 +1,17 @@
 //! From an unclear failure to what follows from its diagnosis, with each engine.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lc_rs::hmac;
-use axum::Router;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
+use super::server::{Server, is_signed};
 use super::support::{Follower, OPERATOR, PROBER, Process, READER, WRITER, home};
 
-type Answers = Arc<dyn Fn(&Seen) -> Response + Send + Sync>;
-
-/// A request that a server got.
-#[derive(Clone, Debug)]
-struct Seen {
-    headers: HeaderMap,
-    body: Value,
-    text: String,
-}
-
-/// A server that answers as a test says and remembers what it was asked.
-#[derive(Clone)]
-struct Server {
-    answers: Answers,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    address: SocketAddr,
-}
-
-impl Server {
-    async fn start(answers: impl Fn(&Seen) -> Response + Send + Sync + 'static) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = Server { answers: Arc::new(answers), seen: Arc::default(), address };
-        let router = Router::new().fallback(serve).with_state(server.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        server
-    }
-
-    fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
-    }
-}
-
-async fn serve(State(server): State<Server>, headers: HeaderMap, text: String) -> Response {
-    let seen = Seen { headers, body: serde_json::from_str(&text).unwrap_or_default(), text };
-    server.seen.lock().unwrap().push(seen.clone());
-    (server.answers)(&seen)
-}
-
 /// A tool server whose tools fail with a text that no rule knows, but work when toolvane tries them.
-async fn unclear() -> Server {
+pub(crate) async fn unclear() -> Server {
     Server::start(|seen| {
         let probed = seen.headers.contains_key("x-toolvane-probe");
         let name = seen.body["params"]["name"].as_str().unwrap_or_default();
@@ -152,12 +109,7 @@ async fn a_webhook_engine_is_asked_once_signed_and_its_answer_is_applied() {
 
     let [asked] = engine.seen().try_into().unwrap_or_else(|all| panic!("asked more than once: {all:?}"));
     assert_eq!(asked.body["errorSignature"], jobs(&process).await[0]["errorSignature"]);
-    let header = asked.headers["x-toolvane-signature"].to_str().unwrap();
-    let (time, tag) = header.strip_prefix("t=").unwrap().split_once(",v1=").unwrap();
-    let key = hmac::Key::new(hmac::HMAC_SHA256, b"shared-secret");
-    let expected = hmac::sign(&key, format!("{time}.{}", asked.text).as_bytes());
-    let expected: String = expected.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(tag, expected);
+    assert!(is_signed(&asked, b"shared-secret"));
 }
 
 #[tokio::test]
@@ -283,4 +235,94 @@ async fn a_job_that_is_leased_outlives_the_process() {
     process.clock.advance(Duration::from_secs(301));
     let again = process.ask("POST", "/v1/diagnosis/jobs/claim", WRITER, &json!({})).await;
     assert_eq!(again.body["toolName"], "other", "its holder never came back");
+}
+
+#[tokio::test]
+async fn a_tool_without_a_sample_is_tried_with_the_examples_of_its_schema() {
+    let home = home();
+    let backend = Server::start(|seen| {
+        let schema = json!({"type": "object", "required": ["q"], "properties": {"q": {"examples": ["tea"]}, "n": {}}});
+        let result = match seen.body["method"].as_str() {
+            Some("tools/list") => json!({"tools": [{"name": "odd", "inputSchema": schema}, {"name": "other"}]}),
+            _ => json!({"content": [{"type": "text", "text": "fine"}]}),
+        };
+        axum::Json(json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": result})).into_response()
+    })
+    .await;
+    let process = Process::start(home.path(), backend.address, "", "tools: {odd: {safety: SAFE_PROBE}}\n").await;
+    let recheck = async || process.ask("POST", "/v1/tools/odd/recheck?backend=demo", PROBER, &Value::Null).await;
+    let unseen = recheck().await;
+    assert_eq!(unseen.status, StatusCode::CONFLICT);
+    assert!(unseen.detail().contains("no list was seen yet"), "{}", unseen.detail());
+    process.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}), "alice").await;
+    let tried = recheck().await;
+    assert_eq!((tried.status, &tried.body["result"]), (StatusCode::OK, &json!("works")), "{}", tried.detail());
+    let seen = backend.seen();
+    let called: Vec<&Value> =
+        seen.iter().filter(|seen| seen.body["method"] == "tools/call").map(|seen| &seen.body).collect();
+    assert_eq!(called.len(), 1);
+    assert_eq!(called[0]["params"]["arguments"], json!({"q": "tea"}));
+}
+
+/// What engines sent instead of an answer.
+fn malformed() -> Vec<Vec<u8>> {
+    let answer = |members: &str| {
+        format!(r#"{{"classification": "TECHNICALLY_BROKEN", "humanNote": "x", {members}}}"#).into_bytes()
+    };
+    let of = |text: &str| text.as_bytes().to_vec();
+    let adjustment = r#"{"errorSignature": "a b", "nextSpawnAllowedAt": "2026-03-02T14:30:00Z"}"#;
+    vec![
+        of(""),
+        of("I could not find anything wrong."),
+        of("<html>Bad Gateway</html>"),
+        of(r#"{"classification": "TECHNICALLY_BROKEN", "humanNote":"#),
+        of("```json\n{\"classification\": \"WORKING\", \"humanNote\": \"fine\"}\n```"),
+        vec![b'"', 0xff, 0xfe, b'"'],
+        of(&"[".repeat(10_000)),
+        vec![b' '; 300 * 1024],
+        of("[]"),
+        of("null"),
+        of("{}"),
+        of(r#"{"humanNote": "broken"}"#),
+        of(r#"{"classification": "TECHNICALLY_BROKEN"}"#),
+        of(r#"{"classification": "BROKEN", "humanNote": "x"}"#),
+        of(r#"{"classification": "UNCLEAR", "humanNote": "x"}"#),
+        of(r#"{"classification": "WORKING", "humanNote": " "}"#),
+        of(r#"{"classification": "WORKING", "humanNote": "x", "expectedRecoveryAt": "2026-03-02T15:00:00Z"}"#),
+        answer(r#""scope": "GLOBAL""#),
+        answer(r#""expectedRecoveryAt": "soon""#),
+        answer(r#""expectedRecoveryAt": "2026-03-02T14:00:00Z""#),
+        answer(r#""expectedRecoveryAt": "2027-03-02T14:00:00Z""#),
+        answer(&format!(r#""cooldownAdjustments": [{adjustment}]"#)),
+    ]
+}
+
+#[tokio::test]
+async fn every_malformed_answer_becomes_degraded_for_a_quarter_of_an_hour_with_a_note_and_is_asked_for_once() {
+    let home = home();
+    let backend = unclear().await;
+    let answers = malformed();
+    let engine = Server::start(|seen| {
+        let tool = seen.body["toolName"].as_str().unwrap_or_default().to_owned();
+        malformed()[tool.trim_start_matches("odd-").parse::<usize>().unwrap()].clone().into_response()
+    })
+    .await;
+    let more = format!("diagnosis: {{engine: webhook, webhook: {{url: \"http://{}/jobs\"}}}}\n", engine.address);
+    let process = Process::start(home.path(), backend.address, "", &more).await;
+    let mut follower = Follower::of(&process, "/v1/events?kind=diagnosis&after=0", &[]).await;
+    for (number, answer) in answers.iter().enumerate() {
+        // The bucket gives one a minute, once it is empty.
+        process.clock.advance(Duration::from_secs(60));
+        let tool = format!("odd-{number}");
+        process.call(&tool, "alice").await;
+        let found = done(&mut follower).await;
+        assert_eq!((&found["found"], &found["toolName"]), (&json!("malformed"), &json!(tool)));
+        let view = process.get(&format!("/v1/lookup?tool={tool}&backend=demo")).await;
+        let shown = String::from_utf8_lossy(answer).chars().take(60).collect::<String>();
+        assert_eq!((&view["status"], &view["scope"]), (&json!("DEGRADED"), &json!("PROJECT")), "{shown}");
+        assert!(view["note"].as_str().unwrap().contains("could not be read"), "{view}");
+        let in_a_quarter = format!("2026-03-02T14:{}:00.000Z", 18 + number);
+        assert_eq!(view["expectedRecoveryAt"], in_a_quarter, "{shown}");
+    }
+    assert_eq!(engine.seen().len(), answers.len());
 }

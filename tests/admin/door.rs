@@ -153,3 +153,17 @@ async fn every_described_path_is_served() {
     assert!(config["text"].as_str().unwrap().contains("backends"));
     assert!(!config["text"].as_str().unwrap().contains(OPERATOR));
 }
+
+#[tokio::test]
+async fn a_path_or_query_that_cannot_be_read_is_told_in_a_problem_document() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "", "").await;
+    for path in ["/v1/health/USER/%FF/search", "/v1/integrations/%FF", "/v1/health?limit=%FF", "/v1/health?scope=all"] {
+        let answer = process.raw("GET", path, &[LOCAL], &Value::Null).await;
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (StatusCode::BAD_REQUEST, "application/problem+json")
+        );
+        assert!(!answer.detail().is_empty(), "{path}");
+    }
+}

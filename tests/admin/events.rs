@@ -5,6 +5,8 @@ use serde_json::json;
 use super::support::{Follower, OPERATOR, Process, WRITER, backend, home};
 
 const READERS: usize = 1_000;
+/// Events of 60 kB each, which are more than a connection takes that nobody reads from.
+const FLOOD: usize = 120;
 
 async fn mark(process: &Process, tool: &str) {
     let body = json!({"reason": "x", "expiresIn": "15m"});
@@ -39,8 +41,35 @@ async fn a_reader_hears_of_transitions_overrides_and_writes_and_resumes_where_it
     assert_eq!(narrow.next().await.data["toolName"], "b");
 }
 
-/// A thousand readers of which one takes nothing. Nobody is waited for: everybody else hears of the last event, and what is
-/// kept for the one is no more than what its connection holds.
+#[tokio::test]
+async fn a_reload_is_told_with_what_is_in_force_or_with_the_mistakes_and_no_line_of_a_file() {
+    let home = home();
+    let layer = home.path().join("layer.yaml");
+    let rule = |id: &str| format!("patterns: [{{id: {id}, match: {{httpStatus: 618}}, classification: USER_INPUT}}]\n");
+    std::fs::write(&layer, rule("tea")).unwrap();
+    let process = Process::start(home.path(), backend().await, "", "rules: {layers: [layer.yaml]}\n").await;
+    let mut reader = Follower::of(&process, "/v1/events?kind=reload", &[]).await;
+    let reload = async || process.ask("POST", "/v1/reload", OPERATOR, &json!(null)).await;
+    std::fs::write(&layer, rule("milk")).unwrap();
+    let applied = reload().await.body;
+    let told = reader.next().await.data;
+    assert_eq!((&told["result"], &told["hash"]), (&json!("success"), &applied["hash"]));
+    assert_eq!((&told["changed"], &told["needsRestart"]), (&json!(true), &json!([])));
+    std::fs::write(&layer, "patterns: [{id: tea, colour: s3cr3t}]\n").unwrap();
+    assert_eq!(reload().await.status.as_u16(), 422);
+    let refused = loop {
+        let told = reader.next().await.data;
+        if told["result"] == "failure" {
+            break told;
+        }
+    };
+    let problem = refused["problems"][0].as_str().unwrap();
+    assert!(problem.contains("layer.yaml:1:") && problem.contains("colour"), "{problem}");
+    assert!(!refused.to_string().contains("s3cr3t"));
+}
+
+/// A thousand readers of which one takes nothing, and more than its connection can hold. Nobody is waited for: everybody else
+/// hears of every event, in order, and what is kept for the one is no more than the ring.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_readers_hear_of_everything_and_one_that_is_stuck_holds_nobody_up() {
     let home = home();
@@ -48,18 +77,27 @@ async fn a_thousand_readers_hear_of_everything_and_one_that_is_stuck_holds_nobod
     let stuck = takes_nothing(&process).await;
     let mut readers = Vec::new();
     for _ in 1..READERS {
-        readers.push(Follower::of(&process, "/v1/events?kind=transition&tool=last", &[]).await);
+        readers.push(Follower::of(&process, "/v1/events?kind=transition", &[]).await);
     }
     let before = resident();
-    for number in 0..400 {
-        mark(&process, &format!("t{}", number % 50)).await;
+    let tools: Vec<String> = (0..20).map(|number| format!("t{number}")).collect();
+    let (early, late) = tools.split_at(10);
+    for tool in early {
+        mark(&process, tool).await;
     }
-    mark(&process, "last").await;
+    for _ in 0..FLOOD {
+        process.ask("POST", &format!("/v1/{}", "x".repeat(60_000)), OPERATOR, &json!({})).await;
+    }
+    for tool in late {
+        mark(&process, tool).await;
+    }
     for reader in &mut readers {
-        assert_eq!(reader.next().await.data["toolName"], "last");
+        for tool in &tools {
+            assert_eq!(reader.next().await.data["toolName"], tool.as_str());
+        }
     }
     let grown = resident().saturating_sub(before);
-    assert!(grown < 64 << 20, "{grown} bytes more for 800 events to 1,000 readers");
+    assert!(grown < 64 << 20, "{grown} bytes more for 160 events to 1,000 readers");
     drop(stuck);
 }
 

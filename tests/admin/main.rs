@@ -11,7 +11,12 @@
 mod diagnosis;
 mod door;
 mod events;
+mod explain;
 mod kill;
+mod mcp;
+mod notify;
 mod overrides;
+mod page;
+mod server;
 mod support;
 mod writes;

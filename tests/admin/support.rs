@@ -51,15 +51,26 @@ pub(crate) struct Process {
 impl Process {
     /// A process with its state in `home`; `admin` are further keys of that section, `more` further sections.
     pub(crate) async fn start(home: &Path, backend: SocketAddr, admin: &str, more: &str) -> Process {
+        Process::start_at(START, "127.0.0.1:0", home, backend, (admin, more)).await
+    }
+
+    /// The same at another time, or with the admin surface on another address.
+    pub(crate) async fn start_at(
+        now: Now,
+        listen: &str,
+        home: &Path,
+        backend: SocketAddr,
+        (admin, more): (&str, &str),
+    ) -> Process {
         let store = home.join("state.redb");
         let text = format!(
-            "listen: 127.0.0.1:0\nadmin: {{listen: \"127.0.0.1:0\", {admin}{TOKENS}}}\n\
+            "listen: 127.0.0.1:0\nadmin: {{listen: \"{listen}\", {admin}{TOKENS}}}\n\
              store: {{path: \"{}\"}}\nbackends: [{{name: demo, kind: mcp, url: \"http://{backend}/mcp\", timeouts: {{connect: 60s}}}}]\n{more}",
             store.display()
         );
         let source = Arc::new(Source::new("test.yaml", text));
         let config = Config::read(&source, home).unwrap_or_else(|report| panic!("{report:?}"));
-        let clock = ManualClock::new(START);
+        let clock = ManualClock::new(now);
         let app = App {
             rules: app::compile(&config).unwrap(),
             config: Arc::new(config),
@@ -90,15 +101,21 @@ impl Process {
 
     /// A call of a tool, as a dispatcher sends it.
     pub(crate) async fn call(&self, tool: &str, user: &str) -> Answer {
-        let stream = TcpStream::connect(self.running.listen[0]).await.unwrap();
         let body =
             json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
-        exchange(stream, "POST", "/mcp", &[("host", "localhost"), ("x-user-id", user)], &body).await
+        self.send(&body, user).await
+    }
+
+    /// A message of a dispatcher.
+    pub(crate) async fn send(&self, message: &Value, user: &str) -> Answer {
+        let stream = TcpStream::connect(self.running.listen[0]).await.unwrap();
+        exchange(stream, "POST", "/mcp", &[("host", "localhost"), ("x-user-id", user)], message).await
     }
 
     /// What the audit log told, oldest first.
     pub(crate) async fn audited(&self) -> Vec<Value> {
-        let mut stream = Follower::of(self, "/v1/events?kind=audit&after=0", &[]).await;
+        let reader = format!("Bearer {READER}");
+        let mut stream = Follower::of(self, "/v1/events?kind=audit&after=0", &[("authorization", &reader)]).await;
         // A write that nobody knows marks the end of what there is.
         self.ask("POST", "/v1/the-end", OPERATOR, &json!({})).await;
         let mut told = Vec::new();
@@ -116,6 +133,7 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    pub(crate) text: String,
 }
 
 impl Answer {
@@ -140,7 +158,12 @@ pub(crate) async fn exchange(
     headers: &[(&str, &str)],
     body: &Value,
 ) -> Answer {
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    // A text is a form, everything else JSON.
+    let body = match body {
+        Value::Null => String::new(),
+        Value::String(form) => form.clone(),
+        other => other.to_string(),
+    };
     let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
     if !body.is_empty() && !headers.iter().any(|(name, _)| *name == "content-type") {
         head += "content-type: application/json\r\n";
@@ -162,7 +185,7 @@ fn parse(raw: &str) -> Answer {
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
         .collect();
-    Answer { status, headers, body: serde_json::from_str(body).unwrap_or(Value::Null) }
+    Answer { status, headers, body: serde_json::from_str(body).unwrap_or(Value::Null), text: body.to_owned() }
 }
 
 /// A backend of which every tool answers well, or with -32603 if its name starts with `broken`.

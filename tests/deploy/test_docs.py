@@ -80,6 +80,19 @@ def test_every_link_leads_somewhere():
     assert seen > 20
 
 
+def test_every_picture_is_there_in_both_colours_and_small():
+    seen = 0
+    for page in pages():
+        for dark, words, light in re.findall(r'srcset="([^"]+)"><img alt="([^"]+)" src="([^"]+)"', page.read_text()):
+            assert dark == light.replace("-light.", "-dark.") and words
+            for picture in (dark, light):
+                size = (page.parent / picture).stat().st_size
+                assert size < 150 * 1024, f"{picture}: {size} bytes"
+                seen += 1
+    assert seen == 14
+    assert len(list((DOCS / "images").iterdir())) == seen
+
+
 def test_log_lines_that_a_page_quotes_are_written():
     sources = "\n".join(file.read_text() for file in (REPO / "src").rglob("*.rs"))
     quoted = [line for page in pages() for line in re.findall(r"line `([^`]+)`", page.read_text())]

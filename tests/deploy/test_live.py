@@ -36,6 +36,7 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 TROUBLE_SECONDS = 20
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 def call(url, tool, arguments=None, user="somebody", method="tools/call"):
@@ -48,6 +49,7 @@ def call(url, tool, arguments=None, user="somebody", method="tools/call"):
         "mcp-protocol-version": "2026-07-28",
         "mcp-method": method,
         "x-user-id": user,
+        "traceparent": f"00-{TRACE}-00f067aa0ba902b7-01",
         **({"mcp-name": tool} if named else {}),
     }
     try:
@@ -223,6 +225,13 @@ def test_native_histograms_arrive_as_such(fleet):
         found = fleet["native"].query(f"{metric}{{tool='echo'}}")
         assert found and all("histogram" in series for series in found)
         assert fleet["classic"].query(f"{metric}_bucket{{tool='echo'}}")
+
+
+def test_durations_name_the_traces_of_calls(fleet):
+    window = {"start": time.time() - 600, "end": time.time() + 60}
+    found = fleet["native"].get("/api/v1/query_exemplars", query="toolvane_call_duration_seconds{tool='echo'}", **window)
+    exemplars = [exemplar for series in found for exemplar in series["exemplars"]]
+    assert exemplars and {exemplar["labels"]["trace_id"] for exemplar in exemplars} == {TRACE}
 
 
 def test_a_scrape_shows_what_the_sources_register_and_nothing_else(fleet):

@@ -70,7 +70,7 @@ class Place:
 def test_every_block_of_the_readme_does_what_it_should(place):
     ran = 0
     # What the page says that one has by then.
-    cases = '{cases: [{status: 403, body: "books are closed", expect: {rule: http-403, scope: PROJECT}}]}'
+    cases = '{cases: [{status: 403, body: "books are closed", expect: {rule: books-closed, scope: PROJECT}}]}'
     (place.folder / "cases.yaml").write_text(cases)
     (place.folder / "outcomes.jsonl").write_text("")
     for language, text in BLOCK.findall(README.read_text()):

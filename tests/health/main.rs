@@ -5,6 +5,8 @@ mod backend;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod footing;
+#[cfg(test)]
 mod judging;
 #[cfg(test)]
 mod model;
@@ -12,8 +14,6 @@ mod model;
 mod properties;
 #[cfg(test)]
 mod restart;
-#[cfg(test)]
-mod standing;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

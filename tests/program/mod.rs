@@ -8,6 +8,7 @@
     reason = "the lint knows test functions, not their helpers"
 )]
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -46,6 +47,8 @@ pub(crate) struct Program {
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
     log: Receiver<Value>,
+    /// What was taken from the log so far, and from standard error.
+    seen: RefCell<String>,
     home: TempDir,
 }
 
@@ -85,19 +88,25 @@ impl Program {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let seen = RefCell::new(String::new());
         let mut words = BufReader::new(child.stderr.take().unwrap());
         let mut address = |start: &str| {
             let mut line = String::new();
             words.read_line(&mut line).unwrap();
+            seen.borrow_mut().push_str(&line);
             line.trim().strip_prefix(start).unwrap_or_else(|| panic!("{line:?}")).parse().unwrap()
         };
         let (listen, admin) = (address("listening on http://"), address("admin on http://"));
         let (sender, log) = channel();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let more = sender.clone();
+        std::thread::spawn(move || {
+            words.lines().map_while(Result::ok).try_for_each(|line| more.send(Value::from(line)))
+        });
         std::thread::spawn(move || {
             lines.map_while(Result::ok).try_for_each(|line| sender.send(serde_json::from_str(&line).unwrap()))
         });
-        let program = Program { child, listen, admin, log, home };
+        let program = Program { child, listen, admin, log, seen, home };
         program.logged("toolvane serves");
         program
     }
@@ -116,10 +125,26 @@ impl Program {
     pub(crate) fn logged(&self, message: &str) -> Value {
         loop {
             let line = self.log.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("gave up waiting for {message:?}"));
+            self.seen.borrow_mut().push_str(&line.to_string());
             if line["message"] == message {
                 return line;
             }
         }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Ends the process; gives all that it has said.
+    pub(crate) fn end(&self) -> String {
+        let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+        let mut said = self.seen.borrow().clone();
+        while let Ok(line) = self.log.recv_timeout(PATIENCE) {
+            said.push_str(&line.to_string());
+        }
+        said
     }
 
     /// The rule's signature that the next call is judged by.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Backend, Front, Service};
+use crate::support::{Backend, Front, Listening, Service};
 
 #[tokio::test]
 async fn the_edge_between_tools_and_integrations_is_shown_both_ways() {
@@ -43,4 +43,22 @@ async fn a_web_page_changes_nothing() {
     let answer = front.admin_post("/v1/integrations/gmail/invalidate", &[("origin", "https://evil.example")]).await;
     assert_eq!(answer.status.as_u16(), 403);
     assert_eq!(service.asked(), 0);
+}
+
+#[tokio::test]
+async fn followers_of_events_hear_of_integrations_and_of_the_tools_that_they_hide_and_show() {
+    let (service, backend) = (Service::start().await, Backend::with(&["gmail_a", "other"]).await);
+    let front = Front::before(&backend, &service.gmail("")).await;
+    let mut events = Listening::events(&front, "readiness").await;
+    front.names(&[]).await;
+    events.hears(r#""from":"unknown","integration":"gmail","kind":"readiness","to":"ready"}"#).await;
+    service.answers(401, json!({}));
+    front.admin_post("/v1/integrations/gmail/invalidate", &[]).await;
+    events.hears(r#""from":"ready","integration":"gmail","kind":"readiness","to":"auth_failed"}"#).await;
+    let hidden = r#""kind":"readiness","statusReason":"integration_unconfigured","toolName":"gmail_a"}"#;
+    events.hears(hidden).await;
+    service.answers(200, json!({}));
+    front.admin_post("/v1/integrations/gmail/invalidate", &[]).await;
+    events.hears(r#""from":"auth_failed","integration":"gmail","kind":"readiness","to":"ready"}"#).await;
+    events.hears(r#""kind":"readiness","statusReason":null,"toolName":"gmail_a"}"#).await;
 }

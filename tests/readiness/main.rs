@@ -24,3 +24,8 @@ mod probes;
 mod secrets;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tls;
+#[cfg(test)]
+#[path = "../support/wire.rs"]
+mod wire;

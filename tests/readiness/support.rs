@@ -1,7 +1,6 @@
 //! A service that answers as a test says, an MCP server with a list, and toolvane between them.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -21,20 +20,12 @@ use toolvane::config::Config;
 use toolvane::readiness::Environment;
 use toolvane::yaml::Source;
 
+pub(crate) use crate::wire::{Answer, exchange, within};
+
 pub(crate) const START: Now = Now { tick: Tick(1_000_000), wall: Wall(1_772_460_120_000) };
 /// The lifetime of an answer, and more than it can be spread to.
 pub(crate) const TTL: Duration = Duration::from_secs(300);
 pub(crate) const TTL_SPREAD: Duration = Duration::from_secs(331);
-
-/// The bound on everything that a test waits for.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("gave up waiting for {what}"),
-    }
-}
 
 /// The service behind an integration.
 #[derive(Clone)]
@@ -303,71 +294,6 @@ pub(crate) fn call(id: i64, tool: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}})
 }
 
-pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: String,
-}
-
-impl Answer {
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.body))
-    }
-
-    pub(crate) fn words(&self) -> String {
-        self.json()["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
-    }
-
-    pub(crate) fn facts(&self) -> Value {
-        self.json()["result"]["_meta"]["toolvane/health"].clone()
-    }
-
-    pub(crate) fn mark(&self) -> &str {
-        self.headers.get("x-toolvane").map_or("", |mark| mark.to_str().unwrap())
-    }
-}
-
-/// One request on a connection of its own; the answer is read to the end of the connection.
-pub(crate) async fn exchange(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let mut stream = TcpStream::connect(to).await.unwrap();
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
-    if !body.is_empty() {
-        head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
-    }
-    for (name, value) in headers {
-        head += &format!("{name}: {value}\r\n");
-    }
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
-    let mut raw = Vec::new();
-    within("an answer", stream.read_to_end(&mut raw)).await.unwrap();
-    parse(&String::from_utf8_lossy(&raw))
-}
-
-fn parse(raw: &str) -> Answer {
-    let (head, mut rest) = raw.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {raw:?}"));
-    let mut lines = head.lines();
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let headers: HeaderMap = lines
-        .filter_map(|line| line.split_once(": "))
-        .map(|(name, value)| (name.parse::<header::HeaderName>().unwrap(), value.parse().unwrap()))
-        .collect();
-    let mut body = String::new();
-    if headers.contains_key(header::TRANSFER_ENCODING) {
-        while let Some((size, after)) = rest.split_once("\r\n") {
-            let size = usize::from_str_radix(size, 16).unwrap();
-            if size == 0 {
-                break;
-            }
-            let (chunk, after) = after.split_at(size);
-            body += chunk;
-            rest = after.strip_prefix("\r\n").unwrap();
-        }
-    } else {
-        rest.clone_into(&mut body);
-    }
-    Answer { status, headers, body }
-}
-
 /// An open stream of a client, which is told things.
 pub(crate) struct Listening {
     stream: TcpStream,
@@ -377,11 +303,20 @@ pub(crate) struct Listening {
 impl Listening {
     pub(crate) async fn to(front: &Front) -> Listening {
         front.post(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}), &[]).await;
-        let mut stream = TcpStream::connect(front.running.listen[0]).await.unwrap();
-        let head = "GET /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
+        Listening::at(front.running.listen[0], "/mcp", ": open").await
+    }
+
+    /// Somebody who follows events of the admin surface.
+    pub(crate) async fn events(front: &Front, kind: &str) -> Listening {
+        Listening::at(front.running.admin, &format!("/v1/events?kind={kind}"), "retry: ").await
+    }
+
+    async fn at(address: SocketAddr, path: &str, begins: &str) -> Listening {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut listening = Listening { stream, heard: String::new() };
-        listening.hears(": open").await;
+        listening.hears(begins).await;
         listening
     }
 

@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "every test binary uses its own part of this")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the lint knows test functions, not their helpers")]
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +16,9 @@ use toolvane::proxy::net::{
     Body, Bound, ConnInfo, Drain, ForwardPolicy, HttpVersion, Limits, Passage, Upstream, UpstreamSettings, serve,
 };
 
-/// The bound on everything that a test waits for: a hang fails with a name, not with a timeout of the runner.
-const PATIENCE: Duration = Duration::from_secs(20);
+mod wire;
 
-/// Waits for `what`, but not for ever.
-pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("gave up waiting for {what}"),
-    }
-}
+pub(crate) use wire::within;
 
 /// What a test may choose about its proxy.
 #[derive(Clone, Debug)]

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use toolvane::telemetry::trace::TraceContext;
 use toolvane::telemetry::{Outcome, Reason, Sample, Telemetry};
 
-use super::happenings::{call, everything, finding, sample, telemetry};
+use super::happenings::{NOON, call, everything, finding, sample, telemetry, traced_call};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0";
 const PROTOBUF: &str = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
@@ -143,6 +144,35 @@ fn durations_are_native_histograms_where_the_format_has_them() {
     }
     let expected = ["toolvane_call_duration_seconds", "toolvane_upstream_duration_seconds"];
     assert_eq!(native, expected.map(|name| (name.to_owned(), 1)));
+}
+
+#[test]
+fn the_last_recorded_trace_of_a_bucket_is_its_exemplar() {
+    use prometheus::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
+    let telemetry = telemetry(100);
+    let trace = |last: char, flags: &str| {
+        TraceContext::parse(&format!("00-4bf92f3577b34da6a3ce929d0e0e473{last}-00f067aa0ba902b7-{flags}"), None)
+            .unwrap()
+    };
+    for trace in [trace('1', "01"), trace('2', "01"), trace('3', "00")] {
+        traced_call(&telemetry, "search", Outcome::Success, None, Some(&trace));
+    }
+    call(&telemetry, "search", Outcome::Success, None);
+    let body = telemetry.render(Some(PROTOBUF), Sample::default()).unwrap().body;
+    let mut rest = body.as_slice();
+    let durations = loop {
+        let family: MetricFamily = prost::Message::decode_length_delimited(&mut rest).unwrap();
+        if family.name == "toolvane_call_duration_seconds" {
+            break family.metric[0].histogram.clone().unwrap();
+        }
+    };
+    let classic: Vec<_> =
+        durations.bucket.iter().filter_map(|bucket| Some((bucket.upper_bound, bucket.exemplar.as_ref()?))).collect();
+    assert_eq!(classic.len(), 1);
+    assert_eq!((classic[0].0, classic[0].1.value), (0.5, 0.3));
+    assert_eq!(classic[0].1.label[0].value, "4bf92f3577b34da6a3ce929d0e0e4732", "the last one that is recorded");
+    assert_eq!(classic[0].1.timestamp.unwrap().seconds, NOON.unix_seconds());
+    assert_eq!(durations.exemplars, [classic[0].1.clone()]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use toolvane::telemetry::events::{
     ListNotified, Probed, Reloaded, ShortCircuited, Started, StatusChanged, Stopped, StoreOpened, StoreReported,
     TokenRefused, ToolHidden, TrialChanged, WouldShortCircuit,
 };
+use toolvane::telemetry::trace::TraceContext;
 use toolvane::telemetry::{
     HiddenTools, IntegrationState, ListResult, Outcome, ProbeResult, Reason, RequestKind, Sample, Settings, Telemetry,
     ToolState, TrialResult, Unjudged,
@@ -45,6 +46,16 @@ pub(crate) fn finding(rule: &str, signature: &str) -> Finding {
 }
 
 pub(crate) fn call(telemetry: &Telemetry, tool: &str, outcome: Outcome, finding: Option<&Finding>) {
+    traced_call(telemetry, tool, outcome, finding, None);
+}
+
+pub(crate) fn traced_call(
+    telemetry: &Telemetry,
+    tool: &str,
+    outcome: Outcome,
+    finding: Option<&Finding>,
+    trace: Option<&TraceContext>,
+) {
     telemetry.emit(CallEnded {
         tool: &telemetry.tool("jira", tool),
         name: tool,
@@ -52,6 +63,7 @@ pub(crate) fn call(telemetry: &Telemetry, tool: &str, outcome: Outcome, finding:
         finding,
         duration: Duration::from_millis(300),
         upstream: Some(Duration::from_millis(250)),
+        trace: trace.map(|trace| (trace, NOON)),
     });
 }
 

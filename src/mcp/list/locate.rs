@@ -27,6 +27,7 @@ pub(super) struct Element<'a> {
     description: Option<Raw<'a>>,
     annotations: Option<Raw<'a>>,
     meta: Option<Raw<'a>>,
+    input_schema: Option<Raw<'a>>,
 }
 
 /// The tool lists in a text: one in a response, several in a batch. `None` if the text cannot be read or holds none.
@@ -110,7 +111,8 @@ impl<'a> List<'a> {
 impl<'a> Element<'a> {
     fn read(cursor: &mut Cursor<'a>) -> Result<Element<'a>, Fault> {
         let raw = cursor.value()?;
-        let mut element = Element { raw, name: None, description: None, annotations: None, meta: None };
+        let mut element =
+            Element { raw, name: None, description: None, annotations: None, meta: None, input_schema: None };
         let mut inside = Cursor::within(raw);
         members(&mut inside, |cursor, key| {
             let value = cursor.value()?;
@@ -119,6 +121,7 @@ impl<'a> Element<'a> {
                 "description" => element.description = Some(value),
                 "annotations" => element.annotations = Some(value),
                 "_meta" => element.meta = Some(value),
+                "inputSchema" => element.input_schema = Some(value),
                 _ => {}
             }
             Ok(())
@@ -128,8 +131,13 @@ impl<'a> Element<'a> {
 
     /// The tool, if the element is one: an object with a name.
     pub(super) fn tool(&self) -> Option<Tool<'a>> {
-        let name = self.name.clone()?;
-        Some(Tool { name, annotations: self.annotations.map(|raw| raw.bytes), meta: self.meta.map(|raw| raw.bytes) })
+        let bytes = |raw: Option<Raw<'a>>| raw.map(|raw| raw.bytes);
+        Some(Tool {
+            name: self.name.clone()?,
+            annotations: bytes(self.annotations),
+            meta: bytes(self.meta),
+            input_schema: bytes(self.input_schema),
+        })
     }
 
     /// Adds to the description and sets the health in `_meta`. What is there with a type that it must not have is left.

@@ -37,6 +37,11 @@ const CLASSES: [(&str, &[Fault]); 16] = [
     ("java.io.IOException", &[Fault::Reset, Fault::BodyTruncated, Fault::StreamEnded]),
 ];
 
+/// Our own names of transport faults.
+pub fn faults() -> Vec<&'static str> {
+    NAMES.iter().map(|(name, _)| *name).collect()
+}
+
 /// Reads one name or a list of them.
 pub(super) fn read(at: At<'_>) -> Option<Faults> {
     let each = at.one_or_list(one)?;
@@ -90,7 +95,7 @@ fn is_class_name(text: &str) -> bool {
 }
 
 fn suggestion(text: &str) -> String {
-    let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    let all = faults();
     let nearest = all.iter().map(|name| (strsim::damerau_levenshtein(text, name), *name)).min();
     match nearest {
         Some((distance, name)) if distance * 3 <= text.len() => format!("did you mean `{name}`?"),

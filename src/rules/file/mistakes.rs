@@ -31,7 +31,7 @@ fn an_unknown_key_is_named_with_what_is_allowed() {
     5 |     severity: high
       |     ^^^^^^^^
       |
-      = help: allowed here: id, match, signature, classification, cooldown, hintMax, healthAction, scope, dispatchCode, neutral, answer, note, locked, tests
+      = help: allowed here: id, before, match, signature, classification, cooldown, hintMax, healthAction, scope, dispatchCode, neutral, answer, note, locked, tests
     "##);
 }
 
@@ -44,7 +44,7 @@ fn a_misspelt_key_is_corrected() {
     5 |     healtAction: none
       |     ^^^^^^^^^^^ did you mean `healthAction`?
       |
-      = help: allowed here: id, match, signature, classification, cooldown, hintMax, healthAction, scope, dispatchCode, neutral, answer, note, locked, tests
+      = help: allowed here: id, before, match, signature, classification, cooldown, hintMax, healthAction, scope, dispatchCode, neutral, answer, note, locked, tests
     "##);
 }
 

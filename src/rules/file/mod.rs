@@ -3,6 +3,7 @@
 
 mod cases;
 mod exceptions;
+mod layers;
 mod suite;
 mod then;
 mod when;
@@ -12,7 +13,7 @@ mod mistakes;
 #[cfg(test)]
 mod tests;
 
-pub use exceptions::fault;
+pub use exceptions::{fault, faults};
 pub use suite::{cases_schema, read_cases};
 
 use std::cell::RefCell;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::rule::{FALLBACK, Origin, Rule};
+use super::rule::{Before, FALLBACK, Origin, Rule};
 use super::table::{Limits, Table};
 use crate::yaml::{self, At, Fields, Place, Problem, Report, Source};
 
@@ -38,21 +39,31 @@ const RULES_MAX: usize = 10_000;
 /// # Errors
 /// Every problem of every file.
 pub fn load(layers: &[Arc<Source>], limits: Limits) -> Result<Table, Report> {
-    let bundled = Arc::new(Source::new(BUNDLED_NAME, BUNDLED));
-    let mut report = Report::new();
-    let mut rules = Vec::new();
-    for source in std::iter::once(&bundled).chain(layers) {
-        match read(source) {
-            Ok(layer) => rules = cascade(rules, layer),
-            Err(problems) => report.merge(problems),
-        }
-    }
-    report.into_result(())?;
+    let bundled = bundled();
     let last = layers.last().unwrap_or(&bundled);
-    Table::new(rules, limits).map_err(|why| Problem::new(last, Place::START, why).into())
+    Table::new(layered(layers)?, limits).map_err(|why| Problem::new(last, Place::START, why).into())
 }
 
-/// Compiles the rules of one file alone, without the bundled table.
+/// The rules of the bundled table with `layers` over it, in the order in which they are asked.
+///
+/// # Errors
+/// Every problem of every file.
+pub fn layered(layers: &[Arc<Source>]) -> Result<Vec<Rule>, Report> {
+    let mut report = Report::new();
+    let bundled = bundled();
+    let files = std::iter::once(&bundled).chain(layers);
+    let read: Vec<Vec<Rule>> = files.filter_map(|source| read(source).map_err(|e| report.merge(e)).ok()).collect();
+    report.into_result(())?;
+    let mut report = Report::new();
+    let rules = read.into_iter().fold(Vec::new(), |below, layer| layers::lay(below, layer, &mut report));
+    report.into_result(rules)
+}
+
+fn bundled() -> Arc<Source> {
+    Arc::new(Source::new(BUNDLED_NAME, BUNDLED))
+}
+
+/// Compiles the rules of one file alone, in the order of the file, without the bundled table.
 ///
 /// # Errors
 /// Every problem of the file.
@@ -73,21 +84,6 @@ pub fn schema() -> Value {
     yaml::schema("Rules of toolvane", "https://toolvane.dev/schema/error-patterns.json", patterns)
 }
 
-/// Lays one layer over the rules below it: a rule whose id exists takes that place whole, a new one goes right before
-/// `fallback`, or to the end where there is none.
-pub fn cascade(mut below: Vec<Rule>, layer: Vec<Rule>) -> Vec<Rule> {
-    for rule in layer {
-        match below.iter_mut().find(|known| known.id == rule.id) {
-            Some(known) => *known = rule,
-            None => {
-                let end = below.iter().position(|known| &*known.id == FALLBACK).unwrap_or(below.len());
-                below.insert(end, rule);
-            }
-        }
-    }
-    below
-}
-
 fn patterns(at: At<'_>) -> Option<Vec<Rule>> {
     at.map(|file| {
         let taken = Taken::default();
@@ -103,6 +99,8 @@ fn patterns(at: At<'_>) -> Option<Vec<Rule>> {
 fn rule(at: At<'_>, taken: &Taken) -> Option<Rule> {
     at.map(|fields| {
         let id = fields.need("id", "unique name of the rule, for messages and layers", |at| taken.take(at));
+        let before =
+            fields.opt("before", "id of the rule before which a layer puts this one", |at| before(at, id.as_ref()));
         let when = fields.need(
             "match",
             "what must hold: fields are ANDed, lists are ORed, `{}` matches everything",
@@ -112,9 +110,19 @@ fn rule(at: At<'_>, taken: &Taken) -> Option<Rule> {
         let locked = fields.flag("locked", "automatic maintenance must not touch the rule", false);
         let tests = fields.opt("tests", "exchanges that must, or must not, match", |at| at.list(cases::test));
         let origin = Origin { source: Arc::clone(at.source()), place: fields.place_of("id") };
-        let rule = Rule { id: id?, when: when?, then: then?, locked, tests: tests.unwrap_or_default(), origin };
+        let rule = Rule { id: id?, before, when: when?, then: then?, locked, tests: tests.unwrap_or_default(), origin };
         sound(fields, &rule).then_some(rule)
     })?
+}
+
+/// The rule before which this one is to stand.
+fn before(at: At<'_>, own: Option<&Arc<str>>) -> Option<Before> {
+    let id = then::name(at)?;
+    match own {
+        Some(own) if **own == *id => at.fail("a rule cannot come before itself"),
+        Some(own) if **own == *FALLBACK => at.fail(format!("`{FALLBACK}` is the last rule and stays it")),
+        _ => Some(Before { id, place: at.place() }),
+    }
 }
 
 /// The ids of a file so far, with the lines they stand on.

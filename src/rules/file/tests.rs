@@ -187,6 +187,48 @@ patterns:
     assert_eq!(&*table.judge(&zebra).finding.unwrap().rule, "ours-new");
 }
 
+/// A rule that is put before another, for a table whose order is looked at.
+fn put(id: &str, before: &str) -> String {
+    format!("  - {{id: {id}, before: {before}, match: {{httpStatus: 618}}, classification: UNCLEAR}}\n")
+}
+
+fn layer(rules: &[String]) -> Arc<Source> {
+    source(&format!("patterns:\n{}", rules.concat()))
+}
+
+fn said(layers: &[Arc<Source>]) -> String {
+    load(layers, Limits::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_rule_of_a_layer_goes_before_the_rule_that_it_names() {
+    let base = load(&[], Limits::default()).unwrap();
+    let tenant = layer(&[put("first", "http-403"), put("second", "http-403"), put("zeroth", "first")]);
+    let project = layer(&[put("third", "http-403"), put("http-429", "http-403"), put("end", "fallback")]);
+    let table = load(&[tenant, project], Limits::default()).unwrap();
+    let mut expected = ids(&base);
+    expected.retain(|id| *id != "http-429");
+    let at = expected.iter().position(|id| *id == "http-403").unwrap();
+    expected.splice(at..at, ["zeroth", "first", "second", "third", "http-429"]);
+    expected.insert(expected.len() - 1, "end");
+    assert_eq!(ids(&table), expected);
+    assert_eq!(&*table.judge(&http(618, "")).finding.unwrap().rule, "zeroth");
+}
+
+#[test]
+fn a_rule_that_cannot_come_before_another_is_told_why() {
+    let unknown = said(&[layer(&[put("a", "http-430")])]);
+    assert!(unknown.contains("there is no rule `http-430` below this layer that `a` could come before"), "{unknown}");
+    assert!(unknown.contains("did you mean `http-40") && unknown.contains("rules.yaml:2:21"), "{unknown}");
+    let waiting = said(&[layer(&[put("a", "b"), put("b", "a")])]);
+    assert!(waiting.contains("the rule `b` stands further down in this file"), "{waiting}");
+    assert!(waiting.contains("no rule `a`") && waiting.contains("`b` could come before"), "{waiting}");
+    assert!(said(&[layer(&[put("a", "a")])]).contains("a rule cannot come before itself"));
+    assert!(said(&[layer(&[put("fallback", "http-403")])]).contains("`fallback` is the last rule and stays it"));
+    let above = said(&[layer(&[put("a", "of-project")]), layer(&[put("of-project", "fallback")])]);
+    assert!(above.contains("there is no rule `of-project` below this layer"), "{above}");
+}
+
 #[test]
 fn later_layers_win_over_earlier_ones() {
     let layer = |signature: &str| {
@@ -375,7 +417,7 @@ fn no_bundled_rule_names_a_service_or_repeats_a_sentence() {
 fn the_schema_knows_every_key() {
     let drawn = schema();
     let rule = &drawn["properties"]["patterns"]["items"]["properties"];
-    for key in ["id", "match", "signature", "classification", "cooldown", "hintMax", "answer", "tests"] {
+    for key in ["id", "before", "match", "signature", "classification", "cooldown", "hintMax", "answer", "tests"] {
         assert!(rule.get(key).is_some(), "{key}");
     }
     assert!(rule["match"]["properties"]["not"]["properties"].get("bodyRegex").is_some());

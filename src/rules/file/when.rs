@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use http::HeaderName;
-use regex::bytes::{Regex, RegexBuilder};
 
 use super::exceptions;
 use crate::glob::Glob;
 use crate::rules::codes;
 use crate::rules::exchange::BackendKind;
+use crate::rules::pattern::Pattern;
 use crate::rules::phrase;
 use crate::rules::rule::{Want, When};
 use crate::rules::text::fold;
@@ -20,8 +20,6 @@ const STATUS: std::ops::RangeInclusive<i64> = 100..=999;
 const CODE: std::ops::RangeInclusive<i64> = -9_007_199_254_740_991..=9_007_199_254_740_991;
 /// The longest needle, regex or pointer, in bytes.
 const TEXT_MAX: usize = 1_000;
-/// How large one compiled regex may be, in bytes.
-const REGEX_BOUND: usize = 1 << 20;
 
 /// Reads the clauses of a rule.
 pub(super) fn when(at: At<'_>) -> Option<When> {
@@ -177,17 +175,17 @@ fn pointers(at: At<'_>) -> Option<Vec<(Box<str>, Want)>> {
     Some(all.into_iter().map(|(pointer, want)| (Box::from(&*pointer), want)).collect())
 }
 
-fn regex(at: At<'_>) -> Option<Regex> {
+fn regex(at: At<'_>) -> Option<Pattern> {
     at.parse("a regex", ".", |text| {
         if text.len() > TEXT_MAX {
             return Err(format!("it has {} bytes, at most {TEXT_MAX} are read", text.len()));
         }
-        let regex = RegexBuilder::new(text).unicode(false).size_limit(REGEX_BOUND).build().map_err(|e| in_short(&e))?;
+        let regex = Pattern::new(text).map_err(|e| in_short(&e))?;
         if regex.is_match(b"") { Err("it matches every text, also an empty one".to_owned()) } else { Ok(regex) }
     })
 }
 
-fn phrase(at: At<'_>) -> Option<Regex> {
+fn phrase(at: At<'_>) -> Option<Pattern> {
     at.parse("a phrase such as `rate limit*` or `token|key .. expired`", ".", |text| {
         if text.len() > TEXT_MAX {
             return Err(format!("it has {} bytes, at most {TEXT_MAX} are read", text.len()));

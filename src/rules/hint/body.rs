@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::amount::{duration_of, moment_or_wait, number_or_epoch, seconds, until_date};
 use crate::clock::Wall;
-use crate::rules::codes::{embedded_json, normal};
+use crate::rules::codes::normal;
 use crate::rules::exchange::Answer;
 use crate::rules::facts::Facts;
 
@@ -56,10 +56,11 @@ pub(super) fn wait(facts: &Facts<'_>, base: Wall) -> Option<Duration> {
         Answer::Error { data, .. } => data.as_ref(),
         Answer::None => None,
     };
-    [exchange.json.as_ref(), in_answer].into_iter().flatten().find_map(|value| within(value, base)).or_else(|| {
-        let embedded = if exchange.json.is_none() { embedded_json(facts.text()) } else { Vec::new() };
-        embedded.iter().find_map(|value| within(value, base))
-    })
+    [exchange.json.as_ref(), in_answer]
+        .into_iter()
+        .flatten()
+        .find_map(|value| within(value, base))
+        .or_else(|| facts.embedded().iter().find_map(|value| within(value, base)))
 }
 
 fn within(value: &Value, base: Wall) -> Option<Duration> {

@@ -6,9 +6,10 @@ use super::super::labels::{self, harmless};
 use super::super::logs::Shown;
 use super::super::metrics::Metrics;
 use super::super::tool::ToolMetrics;
+use super::super::trace::TraceContext;
 use super::super::words::{Outcome, Reason};
 use super::Event;
-use crate::clock::millis;
+use crate::clock::{Wall, millis};
 use crate::rules::{Finding, TransportFault};
 
 /// A call's answer is complete, or will never be.
@@ -26,12 +27,17 @@ pub struct CallEnded<'a> {
     pub duration: Duration,
     /// What of it the upstream took; `None` if it was not asked.
     pub upstream: Option<Duration>,
+    /// The trace of the caller that it belongs to, and when it ended.
+    pub trace: Option<(&'a TraceContext, Wall)>,
 }
 
 impl Event for CallEnded<'_> {
     fn emit(self, _: &Metrics) {
-        let CallEnded { tool, name, outcome, finding, duration, upstream } = self;
+        let CallEnded { tool, name, outcome, finding, duration, upstream, trace } = self;
         tool.call(outcome, finding.map(|finding| finding.dispatch_code), duration, upstream);
+        if let Some((trace, at)) = trace {
+            tool.exemplar(trace, duration, at);
+        }
         if let Some(finding) = finding {
             tool.found(finding);
         }

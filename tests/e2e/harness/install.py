@@ -23,6 +23,7 @@ def everything():
     node_packages()
     python_sdk(1)
     python_sdk(2)
+    schemathesis()
     promtool()
 
 
@@ -70,24 +71,26 @@ def python(generation):
 
 
 def python_sdk(generation):
-    pins = PINS / f"python-sdk-{generation}.txt"
     folder = python(generation).parents[1]
+    environment(folder, PINS / f"python-sdk-{generation}.txt", f"Python SDK {generation}.x (pip)")
+
+
+def schemathesis():
+    """What asks an API everything that its OpenAPI document allows, and more."""
+    folder = CACHE / "schemathesis"
+    environment(folder, PINS / "schemathesis.txt", "schemathesis (pip)")
+    return folder / "bin" / "schemathesis"
+
+
+def environment(folder, pins, what):
+    interpreter = folder / "bin" / "python"
 
     def make():
         run(sys.executable, "-m", "venv", folder)
-        run(
-            python(generation),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-deps",
-            "-r",
-            pins,
-        )
+        quiet = ["--quiet", "--disable-pip-version-check", "--no-deps"]
+        run(interpreter, "-m", "pip", "install", *quiet, "-r", pins)
 
-    once(folder, [pins], f"Python SDK {generation}.x (pip)", make)
+    once(folder, [pins], what, make)
 
 
 def node():

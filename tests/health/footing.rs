@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use toolvane::clock::Wall;
-use toolvane::health::{Admission, Effect, Mark, Origin, Permit, Standing, Status};
+use toolvane::health::{Admission, Effect, Footing, Mark, Origin, Permit, Status};
 use toolvane::rules::{Classification, Scope, Verdict};
 
 use super::support::*;
@@ -16,7 +16,7 @@ const TOOLS: [&str; 2] = ["search", "fetch"];
 /// A world in which calls go by how tools stood before, as the proxy has it.
 struct Remembering {
     world: World,
-    standings: BTreeMap<(usize, usize), Standing>,
+    footings: BTreeMap<(usize, usize), Footing>,
     /// Calls that needed no look-up.
     known: usize,
 }
@@ -25,7 +25,7 @@ impl Remembering {
     fn goes(&mut self, user: usize, name: usize, outcome: Outcome) -> Option<Vec<Effect>> {
         let (caller, at) = (caller(USERS[user]), tool(TOOLS[name]));
         self.world.pass(0.001);
-        let stands = self.standings.get(&(user, name)).is_some_and(|standing| self.world.registry.still(standing));
+        let stands = self.footings.get(&(user, name)).is_some_and(|footing| self.world.registry.still(footing));
         let permit: Option<Permit> = match if stands { Admission::Pass } else { self.world.admit(&caller, &at) } {
             Admission::Pass | Admission::Observed(_) => None,
             Admission::Trial(permit) => Some(permit),
@@ -37,8 +37,8 @@ impl Remembering {
         if verdict != Verdict::SUCCESS {
             return Some(self.world.record(call, &verdict));
         }
-        let recorded = match self.standings.get(&(user, name)) {
-            Some(standing) => self.world.registry.record_success(standing, call, self.world.now),
+        let recorded = match self.footings.get(&(user, name)) {
+            Some(footing) => self.world.registry.record_success(footing, call, self.world.now),
             None => Err(call),
         };
         Some(match recorded {
@@ -48,9 +48,9 @@ impl Remembering {
             }
             Err(call) => {
                 let effects = self.world.record(call, &verdict);
-                match self.world.registry.standing(&caller, &at) {
-                    Some(standing) => drop(self.standings.insert((user, name), standing)),
-                    None => drop(self.standings.remove(&(user, name))),
+                match self.world.registry.footing(&caller, &at) {
+                    Some(footing) => drop(self.footings.insert((user, name), footing)),
+                    None => drop(self.footings.remove(&(user, name))),
                 }
                 effects
             }
@@ -102,7 +102,7 @@ proptest! {
     #[test]
     fn calls_that_go_by_how_a_tool_stood_before_come_to_the_same(steps in prop::collection::vec(step(), 1..80)) {
         let mut plain = World::new();
-        let mut remembering = Remembering { world: World::new(), standings: BTreeMap::new(), known: 0 };
+        let mut remembering = Remembering { world: World::new(), footings: BTreeMap::new(), known: 0 };
         for step in steps {
             match step {
                 Step::Go(user, name, outcome) => {
@@ -129,7 +129,7 @@ proptest! {
 
 #[test]
 fn a_tool_stands_as_it_did_until_something_is_held_against_it() {
-    let mut remembering = Remembering { world: World::new(), standings: BTreeMap::new(), known: 0 };
+    let mut remembering = Remembering { world: World::new(), footings: BTreeMap::new(), known: 0 };
     for _ in 0..10 {
         remembering.goes(0, 0, Outcome::Success).unwrap();
     }
