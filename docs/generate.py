@@ -169,13 +169,14 @@ def said_of(text, function):
 
 
 def routes(_):
-    files = {file.stem: file.read_text() for file in sorted((REPO / "src" / "admin").glob("*.rs"))}
+    admin = REPO / "src" / "admin"
+    files = {file.stem: file.read_text() for file in sorted(admin.glob("*.rs"))}
+    files |= {file.parent.name: file.read_text() for file in sorted(admin.glob("*/mod.rs"))}
     rows = []
-    for module, text in files.items():
-        for path, methods in re.findall(r'\.route\(\s*"([^"]+)",\s*((?:[^()]|\([^()]*\))+)\)', text):
-            for method, handler in re.findall(r"\b(get|post|put|delete)\(([\w:]+)\)", methods):
-                where, _, function = handler.rpartition("::")
-                rows.append((f"`{method.upper()} {path}`", said_of(files[where or module], function)))
+    for path, methods in re.findall(r'\.route\(\s*"([^"]+)",\s*((?:[^()]|\([^()]*\))+)\)', files["mod"]):
+        for method, handler in re.findall(r"\b(get|post|put|delete)\(([\w:]+)\)", methods):
+            where, _, function = handler.rpartition("::")
+            rows.append((f"`{method.upper()} {path}`", said_of(files[where or "mod"], function)))
     assert rows, "no route found in src/admin"
     return (
         "\n\n".join(

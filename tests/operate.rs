@@ -75,7 +75,7 @@ fn status_shows_how_every_tool_stands_and_fails_if_one_is_as_bad_as_asked() {
     assert_eq!(
         table(&process, &["status"]),
         format!(
-            "BACKEND  TOOL  STATUS  SINCE{space}     BACK AT{space}  SIGNATURE  NOTE\n\
+            "BACKEND  TOOL  STATUS  SINCE{space}    BACK AT{space}  SIGNATURE  NOTE\n\
              b        t     DOWN    {time}  {time}  -          being rebuilt\n"
         )
     );
@@ -128,7 +128,7 @@ fn recheck_tells_what_trying_the_tool_showed() {
     let process = process();
     let said = run_at(&process.admin.to_string(), &["recheck", "t"]);
     assert_eq!((said.code, said.words.as_str()), (1, ""), "{said:?}");
-    assert_eq!(said.data, "t fails: sandboxed (sandbox)\n");
+    assert_eq!(said.data, "t fails: sandboxed (HTTP 503 sandbox)\n");
     let said = run_at(&process.admin.to_string(), &["recheck", "t", "-o", "json"]);
     let answer: Value = serde_json::from_str(&said.data).unwrap();
     assert_eq!((said.code, &answer["result"], &answer["signature"]), (1, &json!("fails"), &json!("sandboxed")));

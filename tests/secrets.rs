@@ -77,6 +77,13 @@ fn files(home: &Path) -> String {
     all
 }
 
+/// What stands before and after the first secret in a text.
+fn leak(text: &str) -> Option<(String, String)> {
+    let (before, after) = text.split_once(MARK)?;
+    let before: Vec<char> = before.chars().rev().take(80).collect();
+    Some((before.into_iter().rev().collect(), after.chars().take(80).collect()))
+}
+
 #[test]
 fn nothing_that_a_process_writes_holds_one_of_its_secrets_or_one_of_a_callers() {
     let ((engine, jobs), (notified, notes)) = (receiver(), receiver());
@@ -136,11 +143,7 @@ fn nothing_that_a_process_writes_holds_one_of_its_secrets_or_one_of_a_callers() 
         assert!(found.contains(part), "{kind} was looked at");
     }
     for (what, text) in [("answers and posts", all), ("logs", written), ("files", files)] {
-        let leak = text.split_once(MARK).map(|(before, after)| {
-            let (before, after) = (before.chars().rev().take(80), after.chars().take(80));
-            (before.collect::<Vec<char>>().into_iter().rev().collect::<String>(), after.collect::<String>())
-        });
-        assert_eq!(leak, None, "{what} hold a secret, between these words");
+        assert_eq!(leak(&text), None, "{what} hold a secret, between these words");
     }
 }
 

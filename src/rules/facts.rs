@@ -25,7 +25,6 @@ pub(crate) struct Facts<'a> {
     codes: OnceCell<Vec<String>>,
     reason: OnceCell<String>,
     statuses: OnceCell<Vec<u16>>,
-    rpc_code: OnceCell<Option<i64>>,
     needles: OnceCell<Bits>,
     reason_needles: OnceCell<Bits>,
     target: OnceCell<bool>,
@@ -41,7 +40,6 @@ impl<'a> Facts<'a> {
             codes: OnceCell::new(),
             reason: OnceCell::new(),
             statuses: OnceCell::new(),
-            rpc_code: OnceCell::new(),
             needles: OnceCell::new(),
             reason_needles: OnceCell::new(),
             target: OnceCell::new(),
@@ -105,7 +103,7 @@ impl<'a> Facts<'a> {
 
     /// The JSON-RPC code at the heart of the failure: the innermost that its text quotes.
     pub(crate) fn quoted_rpc_code(&self) -> Option<i64> {
-        *self.rpc_code.get_or_init(|| quoted::rpc_code(self.text()))
+        quoted::rpc_code(self.text())
     }
 
     /// Which needles of the table occur in the view; `scan` finds them.

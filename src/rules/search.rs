@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use aho_corasick::automaton::{Automaton, StateID};
+use aho_corasick::automaton::Automaton;
 use aho_corasick::nfa::contiguous;
 use aho_corasick::{Anchored, MatchKind, StartKind, dfa};
 
@@ -81,8 +81,7 @@ impl Search {
         };
         let automaton =
             automaton.map_err(|e| format!("the needles of all rules do not fit into one automaton: {e}"))?;
-        let longest = self.texts.iter().map(String::len).max().unwrap_or(0);
-        Ok(Built { view: self.view, automaton, needle_count: self.texts.len(), longest, regexes: self.regexes })
+        Ok(Built { view: self.view, automaton, needle_count: self.texts.len(), regexes: self.regexes })
     }
 }
 
@@ -94,46 +93,25 @@ enum Needles {
 }
 
 impl Needles {
-    fn seen_in(&self, text: &str, count: usize, longest: usize) -> Bits {
+    fn seen_in(&self, text: &str, count: usize) -> Bits {
         let mut seen = Bits::empty(count);
         match self {
-            Needles::Fast(automaton) => walk(&**automaton, text.as_bytes(), longest, &mut seen),
-            Needles::Small(automaton) => walk(&**automaton, text.as_bytes(), longest, &mut seen),
+            Needles::Fast(automaton) => walk(&**automaton, text.as_bytes(), &mut seen),
+            Needles::Small(automaton) => walk(&**automaton, text.as_bytes(), &mut seen),
         }
         seen
     }
 }
 
-/// How many times the longest needle a text must be for four readers to share it.
-const SHARED_FROM: usize = 8;
-
-/// Reads a text once and notes every needle that ends at each byte. Four readers take turns, each in a quarter of its own and
-/// on until a needle that began there has ended: a step of one waits for its step before, and the processor does the others'
-/// meanwhile. The library's own searches hand out one match and are asked for the next; here nothing is handed out.
-fn walk(automaton: &impl Automaton, text: &[u8], longest: usize, seen: &mut Bits) {
-    let Ok(start) = automaton.start_state(Anchored::No) else { return };
-    let mut step = |state: &mut StateID, byte: u8| {
-        *state = automaton.next_state(Anchored::No, *state, byte);
-        if automaton.is_special(*state) && automaton.is_match(*state) {
-            (0..automaton.match_len(*state)).for_each(|at| seen.insert(automaton.match_pattern(*state, at).as_usize()));
+/// Reads a text once, byte by byte, and notes every needle that ends at each. The library's own searches hand out one match
+/// and are asked for the next; here nothing is handed out.
+fn walk(automaton: &impl Automaton, text: &[u8], seen: &mut Bits) {
+    let Ok(mut state) = automaton.start_state(Anchored::No) else { return };
+    for byte in text {
+        state = automaton.next_state(Anchored::No, state, *byte);
+        if automaton.is_special(state) && automaton.is_match(state) {
+            (0..automaton.match_len(state)).for_each(|at| seen.insert(automaton.match_pattern(state, at).as_usize()));
         }
-    };
-    let share = if text.len() < SHARED_FROM * longest { text.len() } else { text.len().div_ceil(4) };
-    let parts: [&[u8]; 4] = std::array::from_fn(|reader| {
-        let from = (reader * share).min(text.len());
-        text.get(from..(from + share + longest).min(text.len())).unwrap_or_default()
-    });
-    let [mut first, mut second, mut third, mut last] = [start; 4];
-    let together = parts[0].iter().zip(parts[1]).zip(parts[2]).zip(parts[3]);
-    for (((a, b), c), d) in together {
-        step(&mut first, *a);
-        step(&mut second, *b);
-        step(&mut third, *c);
-        step(&mut last, *d);
-    }
-    let done = parts.map(<[u8]>::len).into_iter().min().unwrap_or(0);
-    for (part, mut state) in parts.into_iter().zip([first, second, third, last]) {
-        part.get(done..).unwrap_or_default().iter().for_each(|byte| step(&mut state, *byte));
     }
 }
 
@@ -143,8 +121,6 @@ pub(crate) struct Built {
     view: View,
     automaton: Needles,
     needle_count: usize,
-    /// The length of the longest needle, in bytes.
-    longest: usize,
     regexes: Vec<Guarded>,
 }
 
@@ -156,7 +132,7 @@ impl Built {
 
     /// Which needles occur in the view.
     pub(crate) fn needles<'f>(&self, facts: &'f Facts<'_>) -> &'f Bits {
-        facts.needles(self.view, |text| self.automaton.seen_in(text, self.needle_count, self.longest))
+        facts.needles(self.view, |text| self.automaton.seen_in(text, self.needle_count))
     }
 
     /// Whether a regex matches the view.
@@ -174,33 +150,5 @@ impl Built {
             all.extend(self.regexes.get(*number)?.needles.as_ref()?);
         }
         Some(all)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn a_needle_is_seen_wherever_it_stands(
-            needles in prop::collection::vec("[ab]{1,6}", 1..6),
-            text in "[abc]{0,400}",
-            is_fast: bool,
-        ) {
-            let mut search = Search::new(View::Text);
-            let numbers: Vec<usize> = needles.iter().map(|needle| search.needle(needle)).collect();
-            if !is_fast {
-                (0..FAST_NEEDLES_MAX).for_each(|n| { search.needle(&format!("x{n}")); });
-            }
-            let built = search.build().unwrap();
-            prop_assert_eq!(matches!(built.automaton, Needles::Fast(_)), is_fast);
-            let seen = built.automaton.seen_in(&text, built.needle_count, built.longest);
-            for (needle, number) in needles.iter().zip(numbers) {
-                prop_assert_eq!(seen.contains(number), text.contains(needle.as_str()), "{} in {}", needle, text);
-            }
-        }
     }
 }

@@ -128,12 +128,6 @@ impl Words {
 
     /// Takes the word that begins here, or leaves out the address.
     fn word<L: Letter>(&mut self, chars: &[L], from: usize) -> usize {
-        // What most words are like has nothing to be looked into.
-        let plain = from + run(chars, from, |c| c.is_ascii_lowercase());
-        if at(chars, plain).is_none_or(|c| c == ' ') && !stands_at(chars, from, "cannot") {
-            self.push_letters(chars.get(from..plain).unwrap_or_default().iter().map(|c| (*c).into()));
-            return plain;
-        }
         if let Some(end) = end_of_named(chars, from) {
             self.push(NAME);
             return end;

@@ -55,7 +55,11 @@ async fn a_reload_is_told_with_what_is_in_force_or_with_the_mistakes_and_no_line
     let told = reader.next().await.data;
     assert_eq!((&told["result"], &told["hash"]), (&json!("success"), &applied["hash"]));
     assert_eq!((&told["changed"], &told["needsRestart"]), (&json!(true), &json!([])));
-    std::fs::write(&layer, "patterns: [{id: tea, colour: s3cr3t}]\n").unwrap();
+    std::fs::write(
+        &layer,
+        "patterns: [{id: tea, match: {httpStatus: 618}, classification: USER_INPUT, colour: s3cr3t}]\n",
+    )
+    .unwrap();
     assert_eq!(reload().await.status.as_u16(), 422);
     let refused = loop {
         let told = reader.next().await.data;

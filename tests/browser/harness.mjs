@@ -78,11 +78,8 @@ export const server = async (count) => {
     inputSchema: { type: "object" },
   }));
   const answer = ({ id, method }) => {
-    if (method === "initialize") {
-      return { id, result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "scripted", version: "1" } } };
-    }
-    if (method === "tools/list") return { id, result: { tools } };
-    return { id, result: { content: [{ type: "text", text: "fine" }] } };
+    if (method === "tools/list") return { id, result: { resultType: "complete", tools } };
+    return { id, result: { resultType: "complete", content: [{ type: "text", text: "fine" }] } };
   };
   const listen = (port) =>
     new Promise((resolve) => {
@@ -106,19 +103,33 @@ export const server = async (count) => {
   return { url: `http://127.0.0.1:${port}/mcp`, stop, back: async () => { listening = await listen(port); } };
 };
 
-/** One message to an MCP server, as a dispatcher sends it. */
+const META = { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} };
+
+/** One message to an MCP server, as a dispatcher of 2026-07-28 sends it. */
 export const ask = async (url, method, params = {}, user = "alice") => {
   const answer = await fetch(url, {
     method: "POST",
     headers: {
       "content-type": "application/json",
       accept: "application/json, text/event-stream",
-      "mcp-protocol-version": "2025-06-18",
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": method,
+      ...(params.name ? { "mcp-name": params.name } : {}),
       "x-user-id": user,
     },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: META } }),
   });
   return answer.text();
+};
+
+/** All pages of the tool list: what a caller was shown is known by name from then on. */
+export const list = async (url) => {
+  let cursor;
+  do {
+    const text = await ask(url, "tools/list", cursor ? { cursor } : {});
+    const json = text.startsWith("{") ? text : text.match(/^data: (\{.*)$/m)[1];
+    cursor = JSON.parse(json).result.nextCursor;
+  } while (cursor);
 };
 
 export const call = (url, name, args = {}, user = "alice") => ask(url, "tools/call", { name, arguments: args }, user);

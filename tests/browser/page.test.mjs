@@ -18,7 +18,7 @@ before(async () => {
   await harness.run("examples/past", [`${home}/toolvane.redb`, "--many", String(TOOLS)]);
   const more = 'integrations: {mail: {credentials_required: [{env: NOT_SET_ANYWHERE}], setup_hint: "Ask the operators."}}\ntools: {tool_004: {integration: mail}}\n';
   toolvane = await harness.toolvane(home, backend.url, more);
-  await harness.ask(`${toolvane.proxy}/mcp`, "tools/list");
+  await harness.list(`${toolvane.proxy}/mcp`);
   await harness.call(`${toolvane.proxy}/mcp`, "tool_001");
   chromium = await harness.browser();
 });

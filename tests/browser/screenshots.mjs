@@ -33,19 +33,18 @@ const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 const write = (place, body) =>
   fetch(`${toolvane.admin}/v1/${place}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
 
-await harness.ask(proxy, "tools/list");
+await harness.list(proxy);
 await write("health/PROJECT/default/slow/degraded", {
   reason: "The search index is being rebuilt; answers take longer.", expiresIn: "45m", signature: "maintenance", by: "nightly-jobs",
 });
 await write("override", {
   tool: "progress", scope: "PROJECT", scopeId: "default", force: "DOWN", reason: "Moving to the new cluster", expiresIn: "2h",
 });
-for (let second = 0; second < 8; second += 1) {
+for (let second = 0; second < 9; second += 1) {
   for (let times = 0; times < 6; times += 1) await harness.call(proxy, "echo", { text: "hello" });
-  await harness.call(proxy, "broken");
-  await harness.call(proxy, "flaky");
-  await harness.call(proxy, "rate_limited");
-  await harness.call(proxy, "expired_token", {}, "alice");
+  for (const tool of ["broken", "flaky", "rate_limited", "needs_permission", "expired_token"]) await harness.call(proxy, tool, {}, "alice");
+  await harness.call(proxy, "bad_arguments", { seats: 12, class: "economy" });
+  await harness.call(proxy, "ask", {});
   await pause(1_000);
 }
 const chromium = await harness.browser();

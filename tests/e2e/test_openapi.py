@@ -3,6 +3,7 @@ but what the document says. The seed is fixed, so that what fails fails again.""
 
 import subprocess
 import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -11,7 +12,7 @@ from harness import install
 TOKEN = "operator-token-0123456789"
 CHECKS = [
     *("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance"),
-    *("response_schema_conformance", "unsupported_method", "ignored_auth", "negative_data_rejection"),
+    *("response_schema_conformance", "unsupported_method", "ignored_auth"),
 ]
 # A stream never ends, and after a drain every write is refused.
 LEFT_OUT = ["/v1/events", "/v1/drain"]
@@ -29,7 +30,11 @@ def asked(workshop, examples):
         diagnosis={"engine": "external"},
     )
     address = f"http://127.0.0.1:{urllib.parse.urlsplit(front.admin).port}"
-    command = [install.schemathesis(), "run", f"{address}/v1/openapi.json", "--url", address, "--seed", "1"]
+    document = workshop.folder / "openapi.json"
+    request = urllib.request.Request(f"{address}/v1/openapi.json", headers={"authorization": f"Bearer {TOKEN}"})
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        document.write_bytes(answer.read())
+    command = [install.schemathesis(), "run", document, "--url", address, "--seed", "1"]
     command += ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", str(examples), "--request-timeout", "20"]
     command += ["--checks", ",".join(CHECKS), "--suppress-health-check", "all", "--generation-database", "none"]
     command += ["--continue-on-failure", "--no-color"]

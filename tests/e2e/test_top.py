@@ -14,7 +14,7 @@ import pytest
 PATIENCE_SECONDS = 20
 TAKEN, GIVEN_BACK = b"\x1b[?1049h", b"\x1b[?1049l"
 # A colour that is not the terminal's own.
-COLOUR = re.compile(rb"\x1b\[(?:3[0-7]|38;5;\d+)m")
+COLOUR = re.compile(rb"\x1b\[(?:3[0-7]|38;[0-9;]+)m")
 
 
 def run(binary, admin, end, **environment):

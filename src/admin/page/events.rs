@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use super::tools::link;
 use super::view::Frame;
 use super::words::{Moment, Pill};
 use crate::admin::Admin;
-use crate::admin::query::Parameters;
+use crate::admin::query::{Parameters, Query};
 use crate::admin::target::Who;
 use crate::clock::Wall;
 use crate::telemetry::bus::{Happening, Kind};

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::rejection::FormRejection;
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -32,6 +32,7 @@ use axum::{Extension, Form, Router};
 use super::audit::{self, Changed};
 use super::guard::{self, Entrance};
 use super::principal::Principal;
+use super::query::Path;
 use super::routes::{Route, anybody, page};
 use super::{Admin, refuse};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
@@ -12,7 +12,7 @@ use super::view::Frame;
 use super::words::Pill;
 use super::{part, show};
 use crate::admin::Admin;
-use crate::admin::query::Parameters;
+use crate::admin::query::{Parameters, Query};
 use crate::admin::target::Who;
 use crate::proxy::RuleSet;
 use crate::rules::rule::Cooldown;

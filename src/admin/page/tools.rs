@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
@@ -15,7 +15,7 @@ use super::view::Frame;
 use super::words::{Moment, Pill, Strip, percent, rate};
 use crate::admin::overview::{self, Row, word};
 use crate::admin::past::{Past, TOOLS_MAX};
-use crate::admin::query::Parameters;
+use crate::admin::query::{Parameters, Path, Query};
 use crate::admin::target::Who;
 use crate::admin::{Admin, refuse};
 use crate::clock::{Now, Wall};
