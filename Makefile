@@ -21,7 +21,7 @@ NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 COUNTS := cargo run --quiet --release --manifest-path benches/counts/Cargo.toml --target-dir target/counts --
 PROXY_BENCH := cargo run --release --manifest-path benches/proxy/Cargo.toml --target-dir .cache/bench/build --
 
-.PHONY: help build run lint unit e2e check-deploy docs test verify verify-browser screenshots fuzz verify-deploy dist bench bench-quick bench-tools micro counts counts-baseline clean
+.PHONY: help build run lint unit e2e check-deploy docs test verify verify-browser screenshots fuzz verify-deploy dist bench bench-quick bench-tools micro counts counts-baseline counts-growth clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 22
@@ -53,12 +53,15 @@ else
 	python3 tests/e2e/run.py $(PYTEST)
 endif
 
-counts: ## Instructions that the parts of a call take, against a baseline; installs valgrind if it is missing
+counts: ## Instructions and allocations that the parts of a call take, against a baseline; installs valgrind if it is missing
 	@command -v valgrind >/dev/null || { echo "installing valgrind"; apt-get update -qq; apt-get install -y -qq --no-install-recommends valgrind; }
 	$(COUNTS) check
 
 counts-baseline: ## Take the present counts for the baseline
 	$(COUNTS) baseline
+
+counts-growth: ## What a call takes against documents, rules, tools, users and lists; writes docs/growth.md (a few minutes)
+	$(COUNTS) growth docs
 
 check-deploy: ## What operators get: alerts, dashboards, manifests, documents, the life of a pod; under a minute
 	cargo build --bin toolvane --example demo_server
@@ -69,7 +72,7 @@ docs: ## Write docs/reference and the dashboards anew
 	python3 docs/generate.py
 	python3 dashboards/generate.py
 
-test: lint unit e2e check-deploy ## All that must pass before a merge; under 30 minutes on two cores
+test: lint unit counts e2e check-deploy ## All that must pass before a merge; under 30 minutes on two cores
 
 verify: test verify-browser ## What is long: a real browser, 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble, a little fuzzing
 	PROPTEST_CASES=10000 CARGO_PROFILE_RELEASE_LTO=off cargo test --release --features verify --no-fail-fast

@@ -46,6 +46,11 @@ impl Wall {
         Wall(self.0.saturating_add(by))
     }
 
+    /// Whether there is at least so much time between the two, in whichever order.
+    pub fn is_apart(self, other: Wall, by: Duration) -> bool {
+        self.0.abs_diff(other.0) >= millis(by)
+    }
+
     /// Whole seconds since the Unix epoch, rounded down.
     pub fn unix_seconds(self) -> i64 {
         self.0.div_euclid(1000)

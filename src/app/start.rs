@@ -294,7 +294,7 @@ fn serve(
         over.over().await;
         cut.cut();
     });
-    let service = move |request, conn| proxy.clone().handle(request, conn);
+    let service = move |request, conn| proxy.handle(request, conn);
     Ok(tokio::spawn(net::serve_on(workers, listeners, service, limits, signal)))
 }
 

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -74,6 +75,7 @@ struct Inner {
     overrides: Vec<(Glob, Overrides)>,
     session_tools: Vec<Glob>,
     backends: HashMap<Arc<str>, Settled>,
+    changes: AtomicU64,
 }
 
 struct Settled {
@@ -117,7 +119,7 @@ impl Tools {
             kept: ArcSwap::from_pointee(Kept { safe: HashSet::new(), settings: Cache::new(KEPT) }),
         };
         let backends = backends.iter().map(|backend| (backend.name.clone(), settled(backend))).collect();
-        Tools { inner: Arc::new(Inner { mode, overrides, session_tools, backends }) }
+        Tools { inner: Arc::new(Inner { mode, overrides, session_tools, backends, changes: AtomicU64::new(0) }) }
     }
 
     /// What holds for a tool. A backend that is not configured has the defaults.
@@ -143,6 +145,12 @@ impl Tools {
         let Some(settled) = self.inner.backends.get(backend) else { return };
         let safe = operations.iter().filter(|operation| operation.safe).map(|operation| operation.route.tool.clone());
         settled.kept.store(Arc::new(Kept { safe: safe.collect(), settings: Cache::new(KEPT) }));
+        self.inner.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often settings changed: those that were read at another count may be old.
+    pub fn changes(&self) -> u64 {
+        self.inner.changes.load(Ordering::Acquire)
     }
 
     /// What judge and gate go by for a tool.

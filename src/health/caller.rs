@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub const ANONYMOUS: &str = "anonymous";
 
 /// The caller of one request, as the configured identity sources gave it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// MCP session or what stands for it; absent on stateless calls.
     pub session: Option<Arc<str>>,

@@ -125,6 +125,7 @@ impl Backends {
     pub(super) fn succeeded(&self, backend: &Arc<str>, now: Tick) {
         let known = self.successes.pin();
         match known.get(&**backend) {
+            Some(at) if at.load(Ordering::Relaxed) == now.0 => {}
             Some(at) => at.store(now.0, Ordering::Relaxed),
             None => drop(known.insert(Arc::clone(backend), AtomicU64::new(now.0))),
         }

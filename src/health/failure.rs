@@ -41,7 +41,7 @@ impl Step<'_> {
             if scene.is_late(slot, inner) {
                 return None;
             }
-            let entry = inner.entry_mut(&slot.key, &*scene.registry.backing, scene.now);
+            let entry = inner.entry_counted(&slot.key, &*scene.registry.backing, scene.now);
             let (was, repeated) = (entry.status, entry.cooldowns.holds(Classification::UserSpecificTechnical));
             let judged = scene.weigh(inner, finding);
             let mut one_user = None;

@@ -119,7 +119,9 @@ impl Registry {
         let mut written = self.held(key, expected, now, |slot, inner| {
             let Some(entry) = inner.entry.take() else { return Err(OrderRefused::Nothing) };
             inner.evidence = super::evidence::Evidence::default();
-            slot.publish(inner, &self.unwell);
+            if slot.publish(inner, &self.unwell) {
+                self.turn();
+            }
             self.overrides.show(&slot.key, None, now);
             Ok(vec![Effect::Deleted { key: slot.key.clone(), status: entry.status }])
         })?;

@@ -108,6 +108,11 @@ impl Overrides {
         })
     }
 
+    /// Whether there is none at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
     /// Shows what stands on an entry, or that nothing does any more.
     pub(super) fn show(&self, key: &Key, standing: Option<(&Override, Now)>, now: Now) {
         if standing.is_none() && self.count.load(Ordering::Acquire) == 0 {
@@ -146,7 +151,7 @@ impl Registry {
 
     /// Takes away the decisions whose time is over. Cheap while there are none.
     pub fn end_overrides(&self, now: Now) -> Vec<Effect> {
-        if self.overrides.len() == 0 || self.is_frozen() {
+        if self.overrides.is_empty() || self.is_frozen() {
             return Vec::new();
         }
         let over: Vec<Key> = {

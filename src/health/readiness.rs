@@ -16,6 +16,10 @@ pub trait Readiness: fmt::Debug + Send + Sync + 'static {
     /// does: what has to be asked is asked in the background.
     fn unready(&self, at: &ToolRef, declared: Option<&Declared>, now: Now) -> Option<Unready>;
 
+    /// Whether there is anything that must be set up behind the tool. Where there is nothing, nothing is ever
+    /// [`unready`](Readiness::unready) either, as long as configuration and declaration stay as they are.
+    fn is_backed(&self, at: &ToolRef, declared: Option<&Declared>) -> bool;
+
     /// The integration that backs a tool, whether or not it is configured.
     fn integration(&self, at: &ToolRef, declared: Option<&Declared>) -> Option<Arc<str>>;
 

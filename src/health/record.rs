@@ -103,24 +103,13 @@ impl Step<'_> {
     /// Adds a success to the tool's evidence, and to what is counted about it at other scopes.
     fn add_success(&mut self) {
         let Scene { registry, now, .. } = self.scene;
-        let started = self.scene.call.started;
         let (scene, sample, home) = (self.scene, self.scene.sample(Count::Success), self.scene.home());
         for scope in Scope::ALL {
             let Some(key) = scene.key(scope) else { continue };
             if scope != home && !registry.slots.pin().contains_key(&key) {
                 continue;
             }
-            let effect = registry.write(key, now, |slot, inner| {
-                if let Some(entry) = inner.entry.as_mut() {
-                    entry.last_checked = Some(now.wall);
-                    if entry.is_later_than(started) {
-                        return None;
-                    }
-                }
-                inner.evidence.window.add(sample, now.tick);
-                inner.evidence.widening.clear();
-                scene.calm(slot, inner).or_else(|| scene.slow(slot, inner))
-            });
+            let effect = registry.write(key, now, |slot, inner| scene.take_success(slot, inner, sample));
             self.effects.extend(effect);
         }
     }

@@ -1,8 +1,9 @@
 //! All entries in memory, and what the gate asks of them. Reading takes no lock and allocates nothing; see `record` for what
 //! a finished call does, `events` for the other hands that write, `confirm` for the backend as a whole.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::backing::Backing;
 use super::caller::Caller;
@@ -19,6 +20,10 @@ use super::slot::{Inner, Slot, Unwell};
 use super::view::View;
 use crate::clock::{Now, Tick};
 use crate::rules::Scope;
+
+/// A document in which nothing but counts changes is written no more often than this: a tool that fails with every call
+/// would be written with every call.
+const COUNTS_WRITTEN_EVERY: Duration = Duration::from_secs(1);
 
 /// Where random numbers in [0, 1) come from.
 pub type Draw<'a> = &'a mut dyn FnMut() -> f64;
@@ -48,6 +53,8 @@ pub struct Registry {
     pub(super) evicted: Evicted,
     pub(super) overrides: Overrides,
     frozen: AtomicBool,
+    /// Counts what may change how a tool stands: see `footing`.
+    pub(super) turns: AtomicU64,
 }
 
 /// Evictions that no effect has reported yet.
@@ -71,6 +78,7 @@ impl Registry {
             evicted: Evicted::default(),
             overrides: Overrides::default(),
             frozen: AtomicBool::new(false),
+            turns: AtomicU64::new(0),
         }
     }
 
@@ -142,6 +150,7 @@ impl Registry {
                 inner.loaded = true;
                 inner.entry = Some(Box::new(Entry::load(document, now)));
                 slot.publish(inner, &self.unwell);
+                self.turn();
                 self.show_override(slot, inner, now);
             }
         });
@@ -157,10 +166,16 @@ impl Registry {
         let owned = key.to_key();
         let slot =
             Arc::clone(pinned.get_or_insert_with(owned.clone(), || Arc::new(Slot::new(owned.clone(), now.tick))));
+        self.turn();
         if pinned.len() > self.tuning.documents_max.max(1) {
             self.evict(&slot, now.tick);
         }
         slot
+    }
+
+    /// Something has changed by which a tool may stand otherwise.
+    pub(super) fn turn(&self) {
+        self.turns.fetch_add(1, Ordering::Release);
     }
 
     /// Works on a key's slot under its lock, then shows readers the outcome and hands a changed document to the backing.
@@ -190,10 +205,14 @@ impl Registry {
 
     /// Shows a changed slot to readers and hands its document to the backing; whether that took it.
     pub(super) fn finish(&self, slot: &Slot, inner: &mut Inner, now: Now) -> bool {
-        if !std::mem::take(&mut inner.dirty) {
+        let counted = std::mem::take(&mut inner.counted)
+            && inner.entry.as_ref().is_some_and(|entry| entry.updated.is_apart(now.wall, COUNTS_WRITTEN_EVERY));
+        if !std::mem::take(&mut inner.dirty) && !counted {
             return true;
         }
-        slot.publish(inner, &self.unwell);
+        if slot.publish(inner, &self.unwell) {
+            self.turn();
+        }
         self.show_override(slot, inner, now);
         if let Some(entry) = inner.entry.as_mut() {
             entry.version = entry.version.saturating_add(1);
@@ -216,8 +235,12 @@ impl Registry {
 
     /// Reports evictions since the last report.
     pub(super) fn report_evictions(&self, effects: &mut Vec<Effect>) {
-        let idle = self.evicted.idle.swap(0, Ordering::Relaxed);
-        let unwell = self.evicted.unwell.swap(0, Ordering::Relaxed);
+        // Looked at first: taking writes, and hardly ever is there something to take.
+        let take = |count: &AtomicUsize| match count.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => count.swap(0, Ordering::Relaxed),
+        };
+        let (idle, unwell) = (take(&self.evicted.idle), take(&self.evicted.unwell));
         if idle + unwell > 0 {
             effects.push(Effect::Evicted { idle, unwell });
         }
@@ -255,6 +278,7 @@ impl Registry {
         inner.gone = true;
         slot.publish(&inner, &self.unwell);
         self.slots.pin().remove(&slot.key);
+        self.turn();
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -287,6 +311,17 @@ impl Inner {
             self.entry = backing.read(key).map(|document| Box::new(Entry::load(document, now)));
             self.dirty |= self.entry.is_some();
         }
+    }
+
+    /// The entry, from memory, from the backing, or a fresh one. Whoever calls this is about to change a count in it, and calls
+    /// for `dirty` should more come of it.
+    pub(super) fn entry_counted(&mut self, key: &Key, backing: &dyn Backing, now: Now) -> &mut Entry {
+        self.fetch(key, backing, now);
+        self.dirty |= self.entry.is_none();
+        self.counted = true;
+        let entry = self.entry.get_or_insert_with(|| Box::new(Entry::new(now)));
+        entry.last_checked = Some(now.wall);
+        entry
     }
 
     /// The entry, from memory, from the backing, or a fresh one. Whoever calls this is about to change it.

@@ -71,6 +71,19 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Adds a success to the evidence in a slot whose lock is held.
+    pub(super) fn take_success(self, slot: &Slot, inner: &mut Inner, sample: Sample) -> Option<Effect> {
+        if let Some(entry) = inner.entry.as_mut() {
+            entry.last_checked = Some(self.now.wall);
+            if entry.is_later_than(self.call.started) {
+                return None;
+            }
+        }
+        inner.evidence.window.add(sample, self.now.tick);
+        inner.evidence.widening.clear();
+        self.calm(slot, inner).or_else(|| self.slow(slot, inner))
+    }
+
     /// A DEGRADED that the judge derived is left by its own threshold (T15).
     pub(super) fn calm(self, slot: &Slot, inner: &mut Inner) -> Option<Effect> {
         let entry = inner.entry.as_ref()?;
@@ -127,15 +140,18 @@ impl<'a> Scene<'a> {
 
     /// Sets a status that is worse than the present one. The judge's DOWN of a tool that flaps goes no further than DEGRADED.
     pub(super) fn worsen(self, slot: &Slot, inner: &mut Inner, mut change: Change, draw: f64) -> Option<Effect> {
-        let entry = inner.entry_mut(&slot.key, &*self.registry.backing, self.now);
+        let judged_down = change.judged && change.to == Status::Down;
+        let entry = inner.entry_counted(&slot.key, &*self.registry.backing, self.now);
         if entry.status == Status::Down {
             return None;
         }
-        if change.judged && change.to == Status::Down && !entry.flap.allows_down(self.now) {
+        if judged_down && !entry.flap.allows_down(self.now) {
             change.to = Status::Degraded;
             change.note = Arc::from("goes down and up too often to be held down");
         }
-        if change.to <= entry.status {
+        let is_worse = change.to > entry.status;
+        inner.dirty |= judged_down;
+        if !is_worse {
             return None;
         }
         Some(self.set(slot, inner, change, draw))
@@ -200,12 +216,13 @@ impl<'a> Scene<'a> {
     pub(super) fn cool(self, slot: &Slot, inner: &mut Inner, target: &Target, finding: &Finding) -> Vec<Effect> {
         let (now, user, signature) = (self.now, target.user.as_ref(), &finding.signature);
         let longest = self.registry.tuning.cooldown_max;
-        let entry = inner.entry_mut(&slot.key, &*self.registry.backing, now);
+        let entry = inner.entry_counted(&slot.key, &*self.registry.backing, now);
         let recovery = entry.recovery_ahead(now);
         let given = finding.hint.or(finding.cooldown);
         let trigger = Trigger { signature, user, class: finding.classification, given, recovery, longest };
         let Some(armed) = entry.cooldowns.trigger(&trigger, now) else { return Vec::new() };
         let (until, level) = (armed.until, armed.level);
+        inner.dirty = true;
         let mut effects = vec![Effect::CooldownSet {
             key: slot.key.clone(),
             signature: Arc::clone(signature),

@@ -39,6 +39,8 @@ pub(super) struct Inner {
     pub(super) loaded: bool,
     /// Changed since the backing was told.
     pub(super) dirty: bool,
+    /// Only counts have changed since then: the backing hears of them now and then.
+    pub(super) counted: bool,
     /// No longer in the map: whoever waited for the lock must look again.
     pub(super) gone: bool,
 }
@@ -86,15 +88,19 @@ impl Slot {
     }
 
     pub(super) fn touch(&self, now: Tick) {
-        self.touched.store(now.0, Ordering::Relaxed);
+        // Writing takes the cache line from every other core.
+        if self.touched() != now.0 {
+            self.touched.store(now.0, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn touched(&self) -> u64 {
         self.touched.load(Ordering::Relaxed)
     }
 
-    /// Shows readers what the entry has become. Called with the lock held, after every change.
-    pub(super) fn publish(&self, inner: &Inner, unwell: &Unwell) {
+    /// Shows readers what the entry has become; whether that makes a difference to them. Called with the lock held, after every
+    /// change.
+    pub(super) fn publish(&self, inner: &Inner, unwell: &Unwell) -> bool {
         let failed_at = inner.evidence.window.failed_at();
         let shown = inner.entry.as_ref().and_then(|entry| entry.shown(&self.key, failed_at)).filter(|_| !inner.gone);
         let was = self.is_unwell();
@@ -103,10 +109,11 @@ impl Slot {
         self.unwell.store(is, Ordering::Release);
         let cooled =
             inner.entry.as_ref().map_or(0, |entry| entry.cooldowns.last_deadline().map_or(0, |at| at.0.max(1)));
-        self.cooled_until.store(cooled, Ordering::Release);
+        let cooled_before = self.cooled_until.swap(cooled, Ordering::AcqRel);
         if was != is {
             unwell.count(&self.key, is);
         }
+        was || is || (cooled == 0) != (cooled_before == 0)
     }
 }
 

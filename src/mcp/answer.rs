@@ -6,11 +6,13 @@
 //! event counts once its blank line has arrived, a JSON body once it is complete.
 
 mod draft;
+mod glance;
 mod reader;
 mod tree;
 
 use super::excerpt::Excerpt;
 
+pub use glance::{Glance, IsPlain, Success, glance};
 pub use reader::{EXCERPT_LIMIT, Reader};
 
 /// Something in a response body that matters.
@@ -18,6 +20,8 @@ pub use reader::{EXCERPT_LIMIT, Reader};
 pub enum Seen {
     /// A JSON-RPC response.
     Answer(Box<Answer>),
+    /// A response that is a plain success, with its id as a raw JSON token; from a reader that [glances](Reader::glancing).
+    Success(String),
     /// A request of the server to the client.
     Request(ServerRequest),
     /// A notification of the server.

@@ -9,12 +9,21 @@ use super::json::{Cursor, Raw};
 /// A `tools/call` that was not carried out, as a result that the model reads: `isError`, one text block, the facts under
 /// `_meta["toolvane/health"]`. The only shape that leaves every client's session alive.
 pub fn tool_result(id: &str, text: &str, health: &str) -> Vec<u8> {
+    answer(id, &refusal(text, health))
+}
+
+/// The `result` of such an answer, to be used more than once.
+pub fn refusal(text: &str, health: &str) -> String {
     let text = quoted(text);
     format!(
-        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"resultType\":\"complete\",\"isError\":true,\
-         \"content\":[{{\"type\":\"text\",\"text\":{text}}}],\"_meta\":{{\"toolvane/health\":{health}}}}}}}"
+        "{{\"resultType\":\"complete\",\"isError\":true,\
+         \"content\":[{{\"type\":\"text\",\"text\":{text}}}],\"_meta\":{{\"toolvane/health\":{health}}}}}"
     )
-    .into_bytes()
+}
+
+/// A response with this result, which is JSON.
+pub fn answer(id: &str, result: &str) -> Vec<u8> {
+    ["{\"jsonrpc\":\"2.0\",\"id\":", id, ",\"result\":", result, "}"].concat().into_bytes()
 }
 
 /// A JSON-RPC error; `data` is JSON.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
+use super::gate::Wanted;
 use super::shared::{Backend, Shared};
 use crate::clock::Now;
 use crate::config::ToolSettings;
@@ -47,6 +48,21 @@ impl Looker<'_> {
             Access::Open => self.readiness(at, declared.as_deref()).map_or(Access::Open, Access::Unready),
             closed => closed,
         }
+    }
+
+    /// How a tool of which all else is known stands to this caller.
+    pub(super) fn access_to(&self, wanted: &Wanted) -> Access {
+        if wanted.is_open { Access::Open } else { self.access(&wanted.at, &wanted.settings) }
+    }
+
+    /// Whether the tool stands open to every caller, as long as nothing is configured or declared otherwise.
+    pub(super) fn is_open_to_all(&self, at: &ToolRef, settings: &ToolSettings) -> bool {
+        let declared = self.shared.declared.of(at);
+        let roles = settings.needs.roles.as_ref().or(declared.as_ref().map(|declared| &declared.roles));
+        let restricted = roles.is_some_and(|roles| !roles.is_empty())
+            || !self.backend.config.lists.is_empty()
+            || self.shared.config.access.depends_on_the_caller();
+        !restricted && !self.shared.readiness.is_backed(at, declared.as_deref())
     }
 
     /// The same as far as the operator's will goes: for calls that no belief may stop.

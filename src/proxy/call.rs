@@ -1,6 +1,9 @@
 //! `tools/call`: through the gate, to the backend, and back with somebody reading along.
 
-use http::{HeaderMap, Response, StatusCode};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode, response};
 
 use super::access::{self, Access};
 use super::answer;
@@ -8,15 +11,17 @@ use super::facts::{Effect, Facts, Reason, given_up_words};
 use super::gate::{Refusal, Wanted};
 use super::inflight::Waiting;
 use super::mcp::Held;
-use super::net::{Body, Cause, Collected, Fault, Side, collect};
-use super::observe::{Expected, Place};
+use super::net::{Body, Cause, Collected, Fault, Side, at_hand, collect};
+use super::observe::{Expected, GRPC_STATUS, Head, Observer, Place};
 use super::reading::Reading;
 use super::ticket::Judged;
 use super::unknown;
-use super::visit::{Visit, gateway_error, head_of, reason_of, whole};
+use super::visit::{Visit, format_of, gateway_error, head_of, reason_of, whole};
 use crate::http::{accept, media};
+use crate::mcp::answer::{Glance, glance};
 use crate::mcp::request::{Era, Message, Request};
 use crate::mcp::{Format, reply};
+use crate::rules::is_plain_success;
 
 /// Bytes of an answer that are held where a rule may want it in the result shape.
 const HELD_FAILURE: usize = 64 * 1024;
@@ -25,17 +30,14 @@ const HELD_FAILURE: usize = 64 * 1024;
 const INVALID_PARAMS: i64 = -32602;
 
 /// Carries one call.
-pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
-    let mut wanted = Wanted::new(&visit, tool);
-    wanted.origin = visit.origin(&held.parts.headers, Some((&held.bytes, request.id)));
+pub(super) async fn call(mut visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
+    let wanted = Wanted::of(&visit, tool);
+    visit.origin = visit.origin_of(&held.parts.headers, Some((&held.bytes, request.id)));
     let passes = request.params.is_continuation || headers_disagree(&held.parts.headers, request, tool);
     let looker = visit.looker_at(visit.started);
-    let shape = Shape { id: request.id.into(), has_task: request.params.has_task };
-    let admitted = match if passes {
-        looker.policy_on(&wanted.at, &wanted.settings)
-    } else {
-        looker.access(&wanted.at, &wanted.settings)
-    } {
+    let shape = Shape { id: request.id, has_task: request.params.has_task };
+    let admitted = match if passes { looker.policy_on(&wanted.at, &wanted.settings) } else { looker.access_to(&wanted) }
+    {
         Access::NoRole => match wanted.place(&visit) {
             Ok(_place) => return unknown::unknown_tool(&visit, held, request.id, tool).await,
             Err(refusal) => Err(refusal),
@@ -52,13 +54,13 @@ pub(super) async fn call(visit: Visit, mut held: Held, request: &Request<'_>, to
         Err(refusal) => return refused(&visit, &wanted, &refusal, &shape),
     };
     let arguments = request.params.arguments.map(|raw| held.bytes.slice_ref(raw)).unwrap_or_default();
-    let waiting = Waiting::new(request.id, wanted.ticket(&visit, admitted, arguments));
-    let guard = Guard::over(visit.place(), vec![Expected { id: request.id.into(), call: waiting, is_task: false }]);
-    let path = held.path();
+    let waiting = Waiting::new(request.id, &visit.place, wanted.ticket(&visit, admitted, arguments));
+    let guard = Guard::over(&visit.place, vec![Expected { id: request.id.into(), call: waiting, is_task: false }]);
+    let uri = held.parts.uri.clone();
     accept::ask_readable(&mut held.parts.headers);
-    match visit.forward(held.into_request(), Some(wanted.settings.timeout)).await {
+    match visit.ask(held.into_request(), Some(wanted.settings.timeout)).await {
         Ok(response) => {
-            let call = Answered { visit: &visit, wanted: &wanted, shape: &shape, path: &path };
+            let call = Answered { visit: &visit, wanted: &wanted, shape: &shape, path: uri.path() };
             answered(call, response, guard).await
         }
         Err(fault) => failed((&visit, &wanted, &shape), guard, &fault),
@@ -84,14 +86,14 @@ pub(super) async fn batch(visit: Visit, mut held: Held, members: &[Message<'_>])
     for member in members {
         let Message::Request(request) = member else { continue };
         let Some(tool) = request.tool().filter(|_| !request.ambiguous) else { continue };
-        let wanted = Wanted::new(&visit, tool);
+        let wanted = Wanted::of(&visit, tool);
         if let Ok(place) = wanted.place(&visit) {
             let arguments = request.params.arguments.map(|raw| held.bytes.slice_ref(raw)).unwrap_or_default();
-            let call = Waiting::new(request.id, wanted.ticket(&visit, (place, None), arguments));
+            let call = Waiting::new(request.id, &visit.place, wanted.ticket(&visit, (place, None), arguments));
             expected.push(Expected { id: request.id.into(), call, is_task: false });
         }
     }
-    let guard = Guard::over(visit.place(), expected);
+    let guard = Guard::over(&visit.place, expected);
     let path = held.path();
     accept::ask_readable(&mut held.parts.headers);
     match visit.forward(held.into_request(), visit.head_timeout()).await {
@@ -158,40 +160,45 @@ fn batch_failed(members: &[Message<'_>], guard: Guard, fault: &Fault) -> Respons
 }
 
 /// A call whose answer has begun.
+#[derive(Clone, Copy)]
 struct Answered<'a> {
     visit: &'a Visit,
     wanted: &'a Wanted,
-    shape: &'a Shape,
+    shape: &'a Shape<'a>,
     path: &'a str,
 }
 
 /// How an answer of ours to this call must look.
-struct Shape {
-    id: Box<str>,
+struct Shape<'a> {
+    id: &'a str,
     has_task: bool,
 }
 
-fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal, shape: &Shape) -> Response<Body> {
+fn refused(visit: &Visit, wanted: &Wanted, refusal: &Refusal, shape: &Shape<'_>) -> Response<Body> {
     wanted.ended_here(visit, refusal.reason());
+    if let (Refusal::Down(view), None, false) = (refusal, &visit.old_transport, shape.has_task) {
+        let message = reply::answer(shape.id, &wanted.refusal(visit, view));
+        return answer::json(StatusCode::OK, message, refusal.reason());
+    }
     let (facts, words) = refusal.explain(visit, wanted);
     own_answer(visit, shape, &words, &facts, refusal.reason())
 }
 
-fn own_answer(visit: &Visit, shape: &Shape, words: &str, facts: &Facts, reason: Reason) -> Response<Body> {
+fn own_answer(visit: &Visit, shape: &Shape<'_>, words: &str, facts: &Facts, reason: Reason) -> Response<Body> {
     if let Some(endpoint) = &visit.old_transport {
-        let message = reply::tool_result(&shape.id, words, &facts.json());
+        let message = reply::tool_result(shape.id, words, &facts.json());
         if visit.shared.streams.send_to(endpoint, reply::event(&message)) {
             return answer::accepted(reason);
         }
     }
     if shape.has_task {
-        answer::task_error(&shape.id, words, facts, reason)
+        answer::task_error(shape.id, words, facts, reason)
     } else {
-        answer::tool_result(&shape.id, words, facts, reason)
+        answer::tool_result(shape.id, words, facts, reason)
     }
 }
 
-fn failed((visit, wanted, shape): (&Visit, &Wanted, &Shape), guard: Guard, fault: &Fault) -> Response<Body> {
+fn failed((visit, wanted, shape): (&Visit, &Wanted, &Shape<'_>), guard: Guard, fault: &Fault) -> Response<Body> {
     let (words, facts) = match fault.side {
         Side::Downstream => return gateway_error(fault),
         Side::Proxy(cause) => {
@@ -209,12 +216,15 @@ fn failed((visit, wanted, shape): (&Visit, &Wanted, &Shape), guard: Guard, fault
 
 async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) -> Response<Body> {
     let Answered { visit, wanted, shape, path } = call;
-    let may_be_reshaped = response.status().is_server_error() || response.status() == StatusCode::TOO_MANY_REQUESTS;
-    let may_have_left = wanted.settings.policy.session_tool && head_of(&response).format == Format::Json;
-    let reshapes =
-        || visit.shared.rules.load().table(&visit.caller).rules().iter().any(|rule| rule.then.answer_as_result);
+    let format = format_of(response.headers());
     let readable = media::is_identity(response.headers());
-    if !(readable && (may_have_left || may_be_reshaped && reshapes())) {
+    let (parts, body) = response.into_parts();
+    let body = match if readable && format == Format::Json { at_hand(body).await } else { Err(body) } {
+        Ok(bytes) => return answered_at_once(call, parts, bytes, guard),
+        Err(body) => body,
+    };
+    let response = visit.bounded(Response::from_parts(parts, body));
+    if !(readable && call.may_be_replaced(response.status(), format)) {
         return visit.observed(response, guard.release(), path);
     }
     let head = head_of(&response);
@@ -222,16 +232,46 @@ async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) ->
     match collect(body, HELD_FAILURE).await {
         Err(fault) => failed((visit, wanted, shape), guard, &visit.shared.blame(fault)),
         Ok(Collected::TooLarge(body)) => visit.observed(Response::from_parts(parts, body), guard.release(), path),
-        Ok(Collected::Whole(bytes, trailers)) => {
-            let judged = guard.judge(|| Reading::of_mcp_body(&head, &bytes)).pop();
-            match judged.filter(|(_, judged)| judged.provider_left() || judged.wants_result()) {
-                Some((_, judged)) => {
-                    let reason = if judged.provider_left() { Reason::Down } else { Reason::Result };
-                    own_answer(visit, shape, &judged.failed_words(), &judged.facts, reason)
-                }
-                None => Response::from_parts(parts, whole(bytes, trailers)),
+        Ok(Collected::Whole(bytes, trailers)) => match call.replaced(&head, &bytes, guard) {
+            Some(replaced) => replaced,
+            None => Response::from_parts(parts, whole(bytes, trailers)),
+        },
+    }
+}
+
+/// An answer of which all is here. Most are plain successes and take no more than a glance; nobody has to read along with
+/// the others either.
+fn answered_at_once(call: Answered<'_>, parts: response::Parts, bytes: Bytes, guard: Guard) -> Response<Body> {
+    if let Err(guard) = guard.succeeded(&parts.headers, &bytes) {
+        let head = Head { status: parts.status, headers: parts.headers.clone(), format: Format::Json };
+        if call.may_be_replaced(parts.status, Format::Json) && bytes.len() <= HELD_FAILURE {
+            if let Some(replaced) = call.replaced(&head, &bytes, guard) {
+                return replaced;
             }
+        } else {
+            let place = Arc::clone(&call.visit.place);
+            Observer::new(place, head, guard.release(), None, call.path).read_whole(&bytes);
         }
+    }
+    Response::from_parts(parts, Body::full(bytes))
+}
+
+impl Answered<'_> {
+    /// Whether an answer of ours may have to stand in place of the backend's.
+    fn may_be_replaced(&self, status: StatusCode, format: Format) -> bool {
+        let may_be_reshaped = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+        let may_have_left = self.wanted.policy.session_tool && format == Format::Json;
+        may_have_left || may_be_reshaped && self.visit.shared.rules.load().table(&self.visit.caller).reshapes()
+    }
+
+    /// Judges an answer that was held, and gives what stands in its place, if something does.
+    fn replaced(&self, head: &Head, bytes: &[u8], guard: Guard) -> Option<Response<Body>> {
+        let (_, judged) = guard.judge(|| Reading::of_mcp_body(head, bytes)).pop()?;
+        if !judged.provider_left() && !judged.wants_result() {
+            return None;
+        }
+        let reason = if judged.provider_left() { Reason::Down } else { Reason::Result };
+        Some(own_answer(self.visit, self.shape, &judged.failed_words(), &judged.facts, reason))
     }
 }
 
@@ -242,18 +282,36 @@ fn effect_of(fault: &Fault) -> Effect {
 /// Calls that are on their way to the backend. If the downstream side goes away before the head of the answer is there,
 /// nobody will ever ask for it.
 struct Guard {
-    place: Place,
+    place: Arc<Place>,
     expected: Vec<Expected>,
 }
 
 impl Guard {
-    fn over(place: Place, expected: Vec<Expected>) -> Guard {
-        if let Some(session) = &place.session {
-            for expected in &expected {
-                place.shared.inflight.insert(&place.backend.name, session, &expected.call);
-            }
+    fn over(place: &Arc<Place>, expected: Vec<Expected>) -> Guard {
+        for expected in &expected {
+            place.shared.inflight.insert(&expected.call);
         }
-        Guard { place, expected }
+        Guard { place: Arc::clone(place), expected }
+    }
+
+    /// Records the one call as a success, if this answer to it says so by its structure and no rule wants to know more.
+    fn succeeded(mut self, headers: &HeaderMap, bytes: &[u8]) -> Result<(), Guard> {
+        let says_so = match (self.expected.as_slice(), glance(bytes)) {
+            ([expected], Some(Glance::Success(success))) => {
+                *expected.id.as_bytes() == *success.id
+                    && is_plain_success(bytes, &success)
+                    && !headers.contains_key(GRPC_STATUS)
+                    && expected.call.takes_structure()
+            }
+            _ => false,
+        };
+        if !says_so {
+            return Err(self);
+        }
+        let expected = std::mem::take(&mut self.expected);
+        self.forget(&expected);
+        expected.iter().for_each(|expected| expected.call.succeeded());
+        Ok(())
     }
 
     /// The answer is coming: from here on its observer holds the calls.
@@ -277,10 +335,8 @@ impl Guard {
     }
 
     fn forget(&self, calls: &[Expected]) {
-        if let Some(session) = &self.place.session {
-            for expected in calls {
-                self.place.shared.inflight.remove(&self.place.backend.name, session, &expected.id);
-            }
+        for expected in calls {
+            self.place.shared.inflight.forget(&expected.call);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What backends say in their lists and OpenAPI documents that their tools need (DESIGN 11 and 12), remembered for the calls that follow.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use moka::sync::Cache;
 use serde_json::{Map, Value};
@@ -27,11 +28,12 @@ const ROLES: &str = "requiresEngineRoles";
 #[derive(Debug)]
 pub(super) struct Declarations {
     kept: Cache<ToolRef, Arc<Declared>>,
+    changes: AtomicU64,
 }
 
 impl Declarations {
     pub(super) fn new() -> Declarations {
-        Declarations { kept: Cache::new(KEPT) }
+        Declarations { kept: Cache::new(KEPT), changes: AtomicU64::new(0) }
     }
 
     /// Remembers what the list says of a tool, with a sample input if it is `tried`; whether it is for certain roles only.
@@ -40,9 +42,11 @@ impl Declarations {
         let declared = Declared { sample, ..read(tool.annotations.as_deref(), tool.meta.as_deref()) };
         let for_roles = !declared.roles.is_empty();
         if declared != Declared::default() {
-            self.kept.insert(at, Arc::new(declared));
+            if self.kept.get(&at).is_none_or(|known| *known != declared) {
+                self.put(at, declared);
+            }
         } else if self.kept.contains_key(&at) {
-            self.kept.invalidate(&at);
+            self.forget(&at);
         }
         for_roles
     }
@@ -51,13 +55,24 @@ impl Declarations {
     pub(super) fn declare(&self, at: ToolRef, credentials: &[Arc<str>]) {
         let credentials: Vec<_> = credentials.iter().take(MOST).cloned().collect();
         if !credentials.is_empty() {
-            self.kept.insert(at, Arc::new(Declared { credentials, ..Declared::default() }));
+            self.put(at, Declared { credentials, ..Declared::default() });
         }
+    }
+
+    fn put(&self, at: ToolRef, declared: Declared) {
+        self.kept.insert(at, Arc::new(declared));
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Forgets what was said of a tool.
     pub(super) fn forget(&self, at: &ToolRef) {
         self.kept.invalidate(at);
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often something was declared otherwise than before.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// What was said of a tool last, if anything.

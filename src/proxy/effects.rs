@@ -16,6 +16,9 @@ use crate::telemetry::{Telemetry, TrialResult};
 
 /// Acts on everything that happened.
 pub(super) fn act(shared: &Arc<Shared>, effects: Vec<Effect>) {
+    if effects.is_empty() {
+        return;
+    }
     let at = shared.clock.now().wall;
     for effect in effects {
         tell_operator(&shared.telemetry, &effect);

@@ -108,7 +108,6 @@ impl Facts {
     /// What is believed about a tool that is not OK.
     pub(super) fn of_view(view: &View, now: Now) -> Facts {
         let entry = view.entry.as_deref();
-        let wait = view.next_trial_at.map_or(0, |at| u64::try_from(at.0.saturating_sub(now.wall.0)).unwrap_or(0));
         Facts {
             code: view.code().unwrap_or(DispatchCode::BackendFailed),
             status: view.status,
@@ -117,11 +116,17 @@ impl Facts {
             scope: view.scope(),
             since: view.since,
             expected_recovery_at: view.expected_recovery_at,
-            retry_after_seconds: Facts::seconds(Duration::from_millis(wait)),
+            retry_after_seconds: Facts::wait(view, now),
             note: entry.and_then(|entry| entry.note.clone()),
             status_reason: None,
             integration: None,
         }
+    }
+
+    /// Seconds until the next trial.
+    pub(super) fn wait(view: &View, now: Now) -> u64 {
+        let wait = view.next_trial_at.map_or(0, |at| u64::try_from(at.0.saturating_sub(now.wall.0)).unwrap_or(0));
+        Facts::seconds(Duration::from_millis(wait))
     }
 
     /// What one call came to, beside what is believed since.

@@ -1,6 +1,7 @@
 //! The gate in front of a tool (DESIGN 7 to 9): whether a call may pass, and the ticket of one that may.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
@@ -8,22 +9,49 @@ use super::facts::{self, Facts};
 use super::net::CallPermit;
 use super::ticket::{Opening, Ticket};
 use super::visit::Visit;
+use crate::clock::Now;
 use crate::config::{BackendKind, ToolSettings};
 use crate::health::document::WHOLE_BACKEND;
-use crate::health::{Admission, Permit, StatusReason, ToolRef, Unready, View};
+use crate::health::{Admission, Caller, Footing, Permit, Policy, Shown, StatusReason, ToolRef, Unready, View};
+use crate::mcp::reply;
 use crate::telemetry::events::{LimitRejected, ShortCircuited, WouldShortCircuit};
-use crate::telemetry::trace::{CallSpan, Ended, Origin};
+use crate::telemetry::trace::{CallSpan, Ended};
 use crate::telemetry::{Reason, ToolMetrics};
 
-/// A tool that somebody wants to call.
+/// A tool that somebody wants to call, and all that is found out about it before it is asked who wants to.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) at: ToolRef,
     pub(super) settings: Arc<ToolSettings>,
-    metrics: Arc<ToolMetrics>,
-    /// What its span will say of the request, where there will be one.
-    pub(super) origin: Option<Arc<Origin>>,
+    pub(super) metrics: Arc<ToolMetrics>,
+    /// The same as in the settings, shared with nobody else.
+    pub(super) policy: Arc<Policy>,
+    /// Nothing but its health can stand against it, whoever calls.
+    pub(super) is_open: bool,
+    /// How often something had changed when this was found out.
+    changes: u64,
+    /// What is said to callers for whom it is DOWN.
+    said: Mutex<Vec<Said>>,
+    /// How it stands to callers while nothing is held against it, by the address of the caller.
+    footings: Mutex<Footings>,
 }
+
+/// The `result` of an answer to a call that was refused. Most calls that are refused within a second get the same.
+#[derive(Debug)]
+struct Said {
+    entry: Arc<Shown>,
+    /// What else of the view the words depend on.
+    moment: (bool, u64),
+    result: Arc<str>,
+}
+
+/// Entries whose words are remembered for one tool by one worker.
+const SAID: usize = 8;
+
+type Footings = HashMap<usize, (Arc<Caller>, Arc<Footing>), foldhash::fast::RandomState>;
+
+/// Callers whose standing is remembered for one tool by one worker.
+const FOOTINGS: usize = 256;
 
 /// Why a call may not pass.
 #[derive(Debug)]
@@ -39,7 +67,21 @@ pub(super) enum Refusal {
 }
 
 impl Wanted {
-    pub(super) fn new(visit: &Visit, tool: &str) -> Wanted {
+    /// What is known of the tool; found out at its first call, and again when something has changed.
+    pub(super) fn of(visit: &Visit, tool: &str) -> Arc<Wanted> {
+        let changes = visit.shared.changes();
+        if let Some(known) = visit.backend.known(tool, |known| known.changes == changes) {
+            return known;
+        }
+        let wanted = Arc::new(Wanted::new(visit, tool, changes));
+        // What has no name of its own in the metrics may get one by the next call, and may be any name at all.
+        if **wanted.metrics.tool_label() == *tool {
+            visit.backend.remember(&wanted);
+        }
+        wanted
+    }
+
+    fn new(visit: &Visit, tool: &str, changes: u64) -> Wanted {
         let backend = &visit.backend.name;
         let telemetry = &visit.shared.telemetry;
         let metrics = telemetry.labelled(backend, tool).unwrap_or_else(|| {
@@ -50,17 +92,47 @@ impl Wanted {
                 visit.backend.metrics.other()
             }
         });
+        let at = ToolRef { backend: Arc::from(&**backend), tool: Arc::from(tool) };
+        let settings = visit.shared.config.tools.settings(backend, tool);
+        let is_open = visit.looker_at(visit.started).is_open_to_all(&at, &settings);
         Wanted {
-            at: visit.backend.tool(tool),
-            settings: visit.shared.config.tools.settings(backend, tool),
+            at,
+            policy: Arc::new((*settings.policy).clone()),
+            settings,
             metrics,
-            origin: None,
+            is_open,
+            changes,
+            said: Mutex::default(),
+            footings: Mutex::default(),
+        }
+    }
+
+    /// How the tool stood to this caller when somebody looked last, if nothing was held against it.
+    pub(super) fn footing(&self, caller: &Arc<Caller>) -> Option<Arc<Footing>> {
+        let footings = self.footings.lock().unwrap_or_else(PoisonError::into_inner);
+        footings.get(&Arc::as_ptr(caller).addr()).map(|(_, footing)| Arc::clone(footing))
+    }
+
+    /// Remembers how the tool stands to a caller.
+    pub(super) fn stands(&self, caller: &Arc<Caller>, footing: Option<Footing>) {
+        let mut footings = self.footings.lock().unwrap_or_else(PoisonError::into_inner);
+        match footing {
+            None => drop(footings.remove(&Arc::as_ptr(caller).addr())),
+            Some(footing) => {
+                if footings.len() >= FOOTINGS {
+                    footings.clear();
+                }
+                footings.insert(Arc::as_ptr(caller).addr(), (Arc::clone(caller), Arc::new(footing)));
+            }
         }
     }
 
     /// A place for the call and, if the tool is RETESTING, the right to be its trial.
     pub(super) fn admit(&self, visit: &Visit) -> Result<(CallPermit, Option<Permit>), Refusal> {
         let place = self.place(visit)?;
+        if self.footing(&visit.caller).is_some_and(|footing| visit.shared.registry.still(&footing)) {
+            return Ok((place, None));
+        }
         let admission = visit.shared.registry.admit(&visit.caller, &self.at, &self.settings.policy, visit.started);
         match admission {
             Admission::Pass => Ok((place, None)),
@@ -89,7 +161,7 @@ impl Wanted {
     /// A place for a call that is never refused for its tool's sake: a continuation, or a member of a batch.
     pub(super) fn place(&self, visit: &Visit) -> Result<CallPermit, Refusal> {
         let limit = visit.shared.calls.limit();
-        visit.shared.calls.enter().ok_or_else(|| {
+        visit.shared.room.enter().ok_or_else(|| {
             let value = u64::try_from(limit).unwrap_or(u64::MAX);
             visit.shared.telemetry.emit(LimitRejected { limit: "limits.calls", value });
             Refusal::Limit(limit)
@@ -98,29 +170,57 @@ impl Wanted {
 
     /// The ticket of a call that may pass; `arguments` is its raw JSON.
     pub(super) fn ticket(
-        &self,
+        self: &Arc<Self>,
         visit: &Visit,
-        (place, permit): (CallPermit, Option<Permit>),
+        (room, permit): (CallPermit, Option<Permit>),
         arguments: Bytes,
     ) -> Ticket {
         Ticket::open(Opening {
-            shared: Arc::clone(&visit.shared),
-            backend: Arc::clone(&visit.backend),
+            place: Arc::clone(&visit.place),
+            wanted: Arc::clone(self),
             caller: Arc::clone(&visit.caller),
-            at: self.at.clone(),
-            settings: Arc::clone(&self.settings),
-            metrics: Arc::clone(&self.metrics),
             started: visit.started,
             permit,
             arguments,
-            place,
-            origin: self.origin.clone(),
+            room,
+            origin: visit.origin.clone(),
         })
+    }
+
+    /// What a caller for whom the tool is DOWN is answered, as the `result` of a response.
+    pub(super) fn refusal(&self, visit: &Visit, view: &View) -> Arc<str> {
+        let tell = || {
+            let (facts, words) = self.down(view, visit.started);
+            Arc::from(reply::refusal(&words, &facts.json()))
+        };
+        let (Some(entry), None) = (&view.entry, &view.forced) else { return tell() };
+        let moment = (view.retesting, Facts::wait(view, visit.started));
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = said.iter_mut().find(|known| Arc::ptr_eq(&known.entry, entry)) {
+            if known.moment != moment {
+                (known.moment, known.result) = (moment, tell());
+            }
+            return Arc::clone(&known.result);
+        }
+        if said.len() >= SAID {
+            said.clear();
+        }
+        let result = tell();
+        said.push(Said { entry: Arc::clone(entry), moment, result: Arc::clone(&result) });
+        result
+    }
+
+    /// The facts and the words for a caller for whom the tool is DOWN.
+    fn down(&self, view: &View, now: Now) -> (Facts, String) {
+        let facts = Facts::of_view(view, now);
+        let words = facts.down_words(&self.at.tool);
+        let hint = view.entry.as_deref().and_then(|entry| entry.user_action_hint.as_deref());
+        (facts, facts::with_advice(words, self.policy.advice.as_deref(), hint))
     }
 
     /// The call was answered without the upstream.
     pub(super) fn ended_here(&self, visit: &Visit, reason: facts::Reason) {
-        if let Some(origin) = &self.origin {
+        if let Some(origin) = &visit.origin {
             let duration = visit.shared.clock.now().tick.since(visit.started.tick);
             visit.shared.telemetry.span(&CallSpan {
                 backend: &visit.backend.name,
@@ -172,13 +272,7 @@ impl Refusal {
     /// The facts and the words of the answer.
     pub(super) fn explain(&self, visit: &Visit, wanted: &Wanted) -> (Facts, String) {
         match self {
-            Refusal::Down(view) => {
-                let facts = Facts::of_view(view, visit.started);
-                let words = facts.down_words(&wanted.at.tool);
-                let hint = view.entry.as_deref().and_then(|entry| entry.user_action_hint.as_deref());
-                let advice = wanted.settings.policy.advice.as_deref();
-                (facts, facts::with_advice(words, advice, hint))
-            }
+            Refusal::Down(view) => wanted.down(view, visit.started),
             Refusal::Unready(unready) => {
                 let words = Facts::unready_words(&wanted.at.tool, unready);
                 let advice = wanted.settings.policy.advice.as_deref();

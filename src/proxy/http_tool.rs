@@ -16,15 +16,15 @@ use crate::rules::{TextCollector, TransportFault};
 use crate::telemetry::RequestKind;
 
 /// Carries a request to an HTTP backend. What no route names passes unjudged.
-pub(super) async fn handle(visit: Visit, request: Request<Body>) -> Response<Body> {
+pub(super) async fn handle(mut visit: Visit, request: Request<Body>) -> Response<Body> {
     let Some(tool) = visit.backend.routes.load().tool(request.method(), request.uri().path()).cloned() else {
         visit.backend.metrics.request(RequestKind::Passthrough);
         return visit.pass(request).await;
     };
     visit.backend.metrics.request(RequestKind::ToolCall);
-    let mut wanted = Wanted::new(&visit, &tool);
-    wanted.origin = visit.origin(request.headers(), None);
-    let admitted = match visit.looker_at(visit.started).access(&wanted.at, &wanted.settings) {
+    let wanted = Wanted::of(&visit, &tool);
+    visit.origin = visit.origin_of(request.headers(), None);
+    let admitted = match visit.looker_at(visit.started).access_to(&wanted) {
         Access::NoRole => return not_found(),
         Access::Disallowed => Err(wanted.refuse(&visit, Refusal::Disallowed)),
         Access::Unready(unready) if access::enforces(&wanted.settings) => {

@@ -1,11 +1,10 @@
 //! Who calls (DESIGN 5): from the headers of one request to a [`Caller`].
 
 use std::cell::OnceCell;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, HeaderName};
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use super::tokens::{Tokens, Verified, split_roles};
 use crate::clock::Now;
@@ -14,6 +13,9 @@ use crate::health::{Caller, CredentialHash};
 
 /// Longest identity that is taken from a header, in bytes; a longer one counts as absent.
 const LONGEST: usize = 256;
+
+/// Longest key of a caller that is remembered, in bytes.
+const KEY_MAX: usize = 2_048;
 
 /// Tells callers by the configured sources.
 #[derive(Clone)]
@@ -42,10 +44,40 @@ impl Identifier {
         self.tokens.as_ref()
     }
 
-    /// The caller of a request with these headers from this peer.
-    pub(super) fn caller(&self, headers: &HeaderMap, peer: IpAddr, now: Now) -> Caller {
+    /// All of these headers that the caller is told by: who sends the same ones from as trusted a source is the same. `None`
+    /// where time counts too, as it does for tokens, or where they are long.
+    pub(super) fn key(&self, headers: &HeaderMap, trusted: bool) -> Option<Vec<u8>> {
+        if self.tokens.is_some() {
+            return None;
+        }
+        let mut key = Vec::with_capacity(128);
+        key.push(u8::from(trusted));
+        let mut put = |value: Option<&[u8]>| {
+            let length = value.map_or(u16::MAX, |value| u16::try_from(value.len()).unwrap_or(u16::MAX - 1));
+            key.extend_from_slice(&length.to_le_bytes());
+            key.extend_from_slice(value.unwrap_or_default());
+        };
+        put(self.credential(headers).map(|hash| hash.0.to_le_bytes()).as_ref().map(<[u8; 8]>::as_slice));
+        let of_names = [&self.sources.session, &self.sources.user, &self.sources.project, &self.sources.tenant];
+        for source in of_names.into_iter().chain([&self.sources.roles]).flatten() {
+            match source {
+                IdentitySource::Header(name) => put(headers.get(name).map(HeaderValue::as_bytes)),
+                IdentitySource::Credential(name) => {
+                    put(hash(headers, name, &self.key)
+                        .map(|hash| hash.0.to_le_bytes())
+                        .as_ref()
+                        .map(<[u8; 8]>::as_slice));
+                }
+                IdentitySource::Static(_) | IdentitySource::Jwt(_) => {}
+            }
+        }
+        (key.len() <= KEY_MAX).then_some(key)
+    }
+
+    /// The caller of a request with these headers, from a source that is trusted or not.
+    pub(super) fn caller(&self, headers: &HeaderMap, trusted: bool, now: Now) -> Caller {
         let token = Token { tokens: self.tokens.as_deref(), now, read: OnceCell::new() };
-        let view = View { headers, trusted: self.sources.trusts(peer), key: &self.key, token };
+        let view = View { headers, trusted, key: &self.key, token };
         let or_default = |sources| view.first(sources).unwrap_or_else(|| Arc::clone(&self.default));
         Caller {
             session: view.first(&self.sources.session),
@@ -57,9 +89,9 @@ impl Identifier {
         }
     }
 
-    /// Takes out the identity headers of a peer that is not trusted and gives their names (DESIGN 5).
-    pub(super) fn strip_untrusted(&self, headers: &mut HeaderMap, peer: IpAddr) -> Vec<&HeaderName> {
-        if self.sources.trusts(peer) {
+    /// Takes out the identity headers of a source that is not trusted and gives their names (DESIGN 5).
+    pub(super) fn strip_untrusted(&self, headers: &mut HeaderMap, trusted: bool) -> Vec<&HeaderName> {
+        if trusted {
             return Vec::new();
         }
         self.sources.identity_headers().filter(|name| headers.remove(*name).is_some()).collect()
@@ -128,9 +160,9 @@ fn hash(headers: &HeaderMap, name: &HeaderName, key: &[u8; 32]) -> Option<Creden
 mod tests {
     use super::*;
 
-    const NEAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const NEAR: bool = true;
     const NOW: Now = Now { tick: crate::clock::Tick(0), wall: crate::clock::Wall(0) };
-    const FAR: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+    const FAR: bool = false;
 
     fn identifier() -> Identifier {
         let header = |name| IdentitySource::Header(HeaderName::from_static(name));
@@ -205,5 +237,34 @@ mod tests {
         for value in [long.as_str(), " ", ""] {
             assert_eq!(identifier().caller(&headers(&[("x-user-id", value)]), NEAR, NOW).user, None);
         }
+    }
+
+    #[test]
+    fn who_sends_the_same_is_the_same_caller_and_nobody_else_is() {
+        let identifier = identifier();
+        let sent: &[&[(&'static str, &str)]] = &[
+            &[("x-user-id", "alice"), ("mcp-session-id", "s1")],
+            &[("x-user-id", "alice"), ("mcp-session-id", "s2")],
+            &[("x-user-id", "alices"), ("mcp-session-id", "1")],
+            &[("x-user-id", "alice"), ("x-project-id", "s1")],
+            &[("x-user-id", "alice"), ("x-tenant-id", "s1")],
+            &[("x-user-id", "alice"), ("x-engine-roles", "s1")],
+            &[("x-user-id", "alice"), ("authorization", "a")],
+            &[("x-user-id", "alice"), ("authorization", "b")],
+            &[("authorization", "b")],
+            &[("x-user-id", "")],
+            &[],
+        ];
+        let mut keys = Vec::new();
+        for (sent, trusted) in sent.iter().flat_map(|sent| [(sent, NEAR), (sent, FAR)]) {
+            let mut headers = headers(sent);
+            let key = identifier.key(&headers, trusted).unwrap();
+            assert!(!keys.contains(&key), "{sent:?}, trusted: {trusted}");
+            headers.insert("x-else", "1".parse().unwrap());
+            assert_eq!(identifier.key(&headers, trusted).as_ref(), Some(&key));
+            keys.push(key);
+        }
+        let long = "x".repeat(KEY_MAX);
+        assert_eq!(identifier.key(&headers(&[("x-user-id", &long)]), NEAR), None);
     }
 }

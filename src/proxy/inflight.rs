@@ -5,12 +5,14 @@
 //! takes the ticket out; a ticket that nobody can take any more is dropped, which abandons the call.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::net::Cause;
+use super::observe::Place;
 use super::reading::Reading;
 use super::ticket::{Judged, Ticket};
 use crate::clock::Tick;
@@ -21,7 +23,7 @@ const RESUMABLE_FOR: Duration = Duration::from_secs(3600);
 /// Calls that wait at once; beyond it a call is matched on its own response only.
 const MOST: usize = 100_000;
 
-const SHARDS: usize = 16;
+const SHARDS: usize = 64;
 
 /// One call between its request and its answer.
 pub(super) struct Waiting {
@@ -29,15 +31,17 @@ pub(super) struct Waiting {
     pub(super) id: Box<str>,
     /// Whether the session itself provides the tool: then "unknown tool" may mean that its provider has left.
     pub(super) is_session_tool: bool,
+    place: Arc<Place>,
     since: Tick,
     ticket: Mutex<Option<Ticket>>,
 }
 
 impl Waiting {
-    pub(super) fn new(id: &str, ticket: Ticket) -> Arc<Waiting> {
+    pub(super) fn new(id: &str, place: &Arc<Place>, ticket: Ticket) -> Arc<Waiting> {
         Arc::new(Waiting {
             id: id.into(),
             is_session_tool: ticket.is_session_tool(),
+            place: Arc::clone(place),
             since: ticket.started().tick,
             ticket: Mutex::new(Some(ticket)),
         })
@@ -46,6 +50,18 @@ impl Waiting {
     /// Judges the call, unless it has been already.
     pub(super) fn judge(&self, reading: Reading) -> Option<Judged> {
         self.take().map(|ticket| ticket.judge(reading))
+    }
+
+    /// Whether it takes no more than the structure of its answer to judge it.
+    pub(super) fn takes_structure(&self) -> bool {
+        self.ticket.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(Ticket::takes_structure)
+    }
+
+    /// The call succeeded, and nothing is left to be judged about that.
+    pub(super) fn succeeded(&self) {
+        if let Some(ticket) = self.take() {
+            ticket.succeeded();
+        }
     }
 
     /// The call came to nothing that says anything about the tool.
@@ -76,6 +92,10 @@ impl Waiting {
     pub(super) fn is_open(&self) -> bool {
         self.ticket.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
+
+    fn is_of(&self, backend: &str, session: &str) -> bool {
+        *self.place.backend.name == *backend && self.place.session.as_deref() == Some(session)
+    }
 }
 
 impl fmt::Debug for Waiting {
@@ -84,34 +104,58 @@ impl fmt::Debug for Waiting {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Address {
-    backend: Arc<str>,
-    session: Arc<str>,
-    id: Box<str>,
-}
+/// Calls by the hash of their address. Should two addresses ever share one, the later call takes the place of the earlier,
+/// which is then matched on its own response only.
+type Shard = HashMap<u64, Arc<Waiting>, foldhash::fast::RandomState>;
 
 /// All calls of all sessions that wait for their answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Inflight {
-    shards: [Mutex<HashMap<Address, Arc<Waiting>>>; SHARDS],
-    hasher: RandomState,
+    shards: [Mutex<Shard>; SHARDS],
+    hasher: foldhash::quality::RandomState,
+}
+
+impl Default for Inflight {
+    fn default() -> Inflight {
+        Inflight {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hasher: foldhash::quality::RandomState::default(),
+        }
+    }
 }
 
 impl Inflight {
-    /// Makes a call findable. An id that is used again replaces the call before it, as it does at the client.
-    pub(super) fn insert(&self, backend: &Arc<str>, session: &Arc<str>, call: &Arc<Waiting>) {
-        let address = address(backend, session, &call.id);
-        let mut shard = self.shard(&address);
+    /// Makes a call findable, if it belongs to a session. An id that is used again replaces the call before it, as it does
+    /// at the client.
+    pub(super) fn insert(&self, call: &Arc<Waiting>) {
+        let Some(session) = &call.place.session else { return };
+        let address = self.address(&call.place.backend.name, session, &call.id);
+        let mut shard = self.shard(address);
         if shard.len() < MOST / SHARDS {
             shard.insert(address, Arc::clone(call));
         }
     }
 
     /// The call that waits under this id, taken out of the table.
-    pub(super) fn remove(&self, backend: &Arc<str>, session: &Arc<str>, id: &str) -> Option<Arc<Waiting>> {
-        let address = address(backend, session, id);
-        self.shard(&address).remove(&address)
+    pub(super) fn remove(&self, backend: &str, session: &str, id: &str) -> Option<Arc<Waiting>> {
+        let address = self.address(backend, session, id);
+        match self.shard(address).entry(address) {
+            Entry::Occupied(found) if *found.get().id == *id && found.get().is_of(backend, session) => {
+                Some(found.remove())
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes a call out of the table whose answer nobody looks for any more.
+    pub(super) fn forget(&self, call: &Arc<Waiting>) {
+        let Some(session) = &call.place.session else { return };
+        let address = self.address(&call.place.backend.name, session, &call.id);
+        if let Entry::Occupied(found) = self.shard(address).entry(address)
+            && Arc::ptr_eq(found.get(), call)
+        {
+            found.remove();
+        }
     }
 
     /// All calls of a session, taken out of the table.
@@ -119,8 +163,7 @@ impl Inflight {
         let mut taken = Vec::new();
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            let of_session = |at: &Address| &*at.backend == backend && &*at.session == session;
-            taken.extend(shard.extract_if(|at, _| of_session(at)).map(|(_, call)| call));
+            taken.extend(shard.extract_if(|_, call| call.is_of(backend, session)).map(|(_, call)| call));
         }
         taken
     }
@@ -133,13 +176,13 @@ impl Inflight {
         }
     }
 
-    fn shard(&self, address: &Address) -> std::sync::MutexGuard<'_, HashMap<Address, Arc<Waiting>>> {
-        let at = usize::try_from(self.hasher.hash_one(address) % SHARDS as u64).unwrap_or(0);
+    fn address(&self, backend: &str, session: &str, id: &str) -> u64 {
+        self.hasher.hash_one((backend, session, id))
+    }
+
+    fn shard(&self, address: u64) -> MutexGuard<'_, Shard> {
+        let at = usize::try_from(address % SHARDS as u64).unwrap_or(0);
         let [first, ..] = &self.shards;
         self.shards.get(at).unwrap_or(first).lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn address(backend: &Arc<str>, session: &Arc<str>, id: &str) -> Address {
-    Address { backend: Arc::clone(backend), session: Arc::clone(session), id: id.into() }
 }

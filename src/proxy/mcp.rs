@@ -9,8 +9,8 @@ use super::answer;
 use super::call;
 use super::facts::Reason;
 use super::list;
-use super::net::{Body, Collected, collect};
-use super::observe::Expected;
+use super::net::{Body, Collected, at_hand, collect};
+use super::observe::{Expected, Place};
 use super::visit::{Visit, gateway_error, no_answer_words, reason_of, whole};
 use crate::health::Caller;
 use crate::http::media;
@@ -41,21 +41,20 @@ pub(super) async fn handle(mut visit: Visit, request: Request<Body>) -> Response
     if let Some(session) = visit.old_transport.clone().filter(|_| visit.session.is_none()) {
         // The stream is the session: its tools and its answers are found by it.
         visit.caller = Arc::new(Caller { session: Some(Arc::clone(&session)), ..(*visit.caller).clone() });
-        visit.session = Some(session);
+        visit.place = Arc::new(Place { session: Some(session), ..Place::clone(&visit.place) });
     }
-    let metrics = Arc::clone(&visit.backend.metrics);
     match *request.method() {
         Method::POST => post(visit, request).await,
         Method::GET => {
-            metrics.request(RequestKind::Stream);
+            visit.backend.metrics.request(RequestKind::Stream);
             stream(visit, request).await
         }
         Method::DELETE => {
-            metrics.request(RequestKind::SessionEnd);
+            visit.backend.metrics.request(RequestKind::SessionEnd);
             pass_or(&visit, request, StatusCode::SERVICE_UNAVAILABLE).await
         }
         _ => {
-            metrics.request(RequestKind::Passthrough);
+            visit.backend.metrics.request(RequestKind::Passthrough);
             visit.pass(request).await
         }
     }
@@ -67,18 +66,25 @@ async fn post(visit: Visit, request: Request<Body>) -> Response<Body> {
         return unjudged(&visit, Request::from_parts(parts, body), Unjudged::Encoding).await;
     }
     let limits = &visit.shared.config.limits;
+    let body = match at_hand(body).await {
+        Ok(bytes) if bytes.len() <= limits.body_peek => return read(visit, parts, bytes, None).await,
+        Ok(bytes) => Body::full(bytes),
+        Err(body) => body,
+    };
     match collect(body.idle_after(limits.header_timeout), limits.body_peek).await {
         Err(fault) => gateway_error(&fault),
         Ok(Collected::TooLarge(body)) => unjudged(&visit, Request::from_parts(parts, body), Unjudged::PeekLimit).await,
-        Ok(Collected::Whole(bytes, trailers)) => {
-            let held = Held { parts, bytes: bytes.clone(), trailers };
-            dispatch(visit, held, message::parse(&bytes)).await
-        }
+        Ok(Collected::Whole(bytes, trailers)) => read(visit, parts, bytes, trailers).await,
     }
 }
 
+/// Carries a request whose body is at hand.
+async fn read(visit: Visit, parts: request::Parts, bytes: Bytes, trailers: Option<HeaderMap>) -> Response<Body> {
+    let held = Held { parts, bytes: bytes.clone(), trailers };
+    dispatch(visit, held, message::parse(&bytes)).await
+}
+
 async fn dispatch(visit: Visit, held: Held, message: Message<'_>) -> Response<Body> {
-    let metrics = Arc::clone(&visit.backend.metrics);
     match message {
         Message::Request(request) if request.ambiguous => {
             unjudged(&visit, held.into_request(), Unjudged::Unreadable).await
@@ -90,16 +96,16 @@ async fn dispatch(visit: Visit, held: Held, message: Message<'_>) -> Response<Bo
             unjudged(&visit, held.into_request(), Unjudged::Unreadable).await
         }
         Message::Notification(notification) => {
-            metrics.request(RequestKind::Notification);
+            visit.backend.metrics.request(RequestKind::Notification);
             notified(&visit, &notification);
             pass_or(&visit, held.into_request(), StatusCode::SERVICE_UNAVAILABLE).await
         }
         Message::Response(_) => {
-            metrics.request(RequestKind::Notification);
+            visit.backend.metrics.request(RequestKind::Notification);
             pass_or(&visit, held.into_request(), StatusCode::SERVICE_UNAVAILABLE).await
         }
         Message::Batch(members) => {
-            metrics.request(RequestKind::Batch);
+            visit.backend.metrics.request(RequestKind::Batch);
             call::batch(visit, held, &members).await
         }
         Message::Malformed(_) => unjudged(&visit, held.into_request(), Unjudged::Unreadable).await,
@@ -107,7 +113,7 @@ async fn dispatch(visit: Visit, held: Held, message: Message<'_>) -> Response<Bo
 }
 
 async fn by_method(visit: Visit, held: Held, request: &message::Request<'_>) -> Response<Body> {
-    let metrics = Arc::clone(&visit.backend.metrics);
+    let metrics = &visit.backend.metrics;
     match (&*request.method, request.tool()) {
         ("tools/call", Some(tool)) => {
             metrics.request(RequestKind::ToolCall);

@@ -22,6 +22,7 @@ mod catalogue;
 mod confirm;
 mod declared;
 mod decode;
+mod desk;
 mod documents;
 mod dues;
 mod effects;

@@ -7,20 +7,24 @@ use std::sync::atomic::Ordering;
 
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_ENCODING;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::asked::Page;
 use super::decode::Decoder;
+use super::desk::{Desk, NearBackend};
 use super::inflight::Waiting;
 use super::net::{BodyObserver, Cause, End, Fault, Side};
 use super::reading::Reading;
-use super::shared::{Backend, Shared};
+use super::shared::Backend;
 use super::streams::StreamHandle;
 use super::ticket::Judged;
 use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskStatus, Trouble};
 use crate::mcp::{Format, reply};
-use crate::rules::{LOG_BOUND, TransportFault};
+use crate::rules::{LOG_BOUND, TransportFault, is_plain_success};
 use crate::telemetry::Unjudged;
+
+/// A field whose value may make a failure of any answer.
+pub(super) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// What is known of an exchange when its answer's head has arrived.
 #[derive(Debug)]
@@ -36,8 +40,8 @@ pub(super) struct Head {
 /// Where an exchange belongs.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    pub(super) shared: Arc<Shared>,
-    pub(super) backend: Arc<Backend>,
+    pub(super) shared: Arc<Desk>,
+    pub(super) backend: Arc<NearBackend>,
     /// The session, if there is one: answers and cancellations of other exchanges are matched by it.
     pub(super) session: Option<Arc<str>>,
 }
@@ -56,7 +60,7 @@ pub(super) struct Expected {
 /// The observer of one answer of an MCP backend.
 #[derive(Debug)]
 pub(super) struct Observer {
-    place: Place,
+    place: Arc<Place>,
     head: Head,
     expected: Vec<Expected>,
     /// For an open stream that may be told things.
@@ -80,13 +84,18 @@ pub(super) struct Observer {
 
 impl Observer {
     pub(super) fn new(
-        place: Place,
+        place: Arc<Place>,
         head: Head,
         expected: Vec<Expected>,
         stream: Option<StreamHandle>,
         path: &str,
     ) -> Observer {
-        let reader = Some(Reader::new(head.format, place.shared.config.limits.failure_text));
+        let mut reader = Reader::new(head.format, place.shared.config.limits.failure_text);
+        let structure_is_enough = || expected.iter().all(|expected| expected.call.takes_structure());
+        if stream.is_none() && !head.headers.contains_key(GRPC_STATUS) && structure_is_enough() {
+            reader = reader.glancing(is_plain_success);
+        }
+        let reader = Some(reader);
         let decoder = Decoder::of(&head.headers);
         Observer {
             place,
@@ -105,9 +114,20 @@ impl Observer {
         }
     }
 
+    /// Reads an answer of which all is here.
+    pub(super) fn read_whole(mut self, bytes: &Bytes) {
+        self.on_data(bytes);
+        self.on_end(End::Complete);
+    }
+
     fn see(&mut self, seen: Seen) {
         match seen {
             Seen::Answer(answer) => self.answer(*answer),
+            Seen::Success(id) => {
+                if let Some(call) = self.call_for(Some(&id), false) {
+                    call.succeeded();
+                }
+            }
             Seen::EventId(_) => self.has_event_id = true,
             Seen::Endpoint(url) => self.endpoint(&url),
             Seen::ErrorEvent(text) => self.log(&text.text()),
@@ -137,7 +157,7 @@ impl Observer {
         if let (Some(stream), Some(id)) = (&self.stream, &answer.id) {
             self.listed = stream.asked.take(id);
         }
-        let own = self.call_for(&answer);
+        let own = self.call_for(answer.id.as_deref(), matches!(answer.kind, Kind::Error(_)));
         let Kind::Result(outcome) = &answer.kind else {
             if let Some(call) = own {
                 self.judge(&call, answer);
@@ -173,11 +193,11 @@ impl Observer {
     }
 
     /// The call that an answer belongs to: one of this exchange, or one of the session whose own stream has ended.
-    fn call_for(&mut self, answer: &Answer) -> Option<Arc<Waiting>> {
-        let own = match &answer.id {
-            Some(id) => self.expected.iter().position(|expected| *expected.id == **id),
+    fn call_for(&mut self, id: Option<&str>, is_error: bool) -> Option<Arc<Waiting>> {
+        let own = match id {
+            Some(id) => self.expected.iter().position(|expected| *expected.id == *id),
             // An error without an id answers the one call there is: nothing else was asked here.
-            None => (self.expected.len() == 1 && matches!(answer.kind, Kind::Error(_))).then_some(0),
+            None => (self.expected.len() == 1 && is_error).then_some(0),
         };
         if let Some(at) = own {
             let expected = self.expected.swap_remove(at);
@@ -185,12 +205,12 @@ impl Observer {
             return Some(expected.call);
         }
         let session = self.place.session.as_ref()?;
-        self.place.shared.inflight.remove(&self.place.backend.name, session, answer.id.as_deref()?)
+        self.place.shared.inflight.remove(&self.place.backend.name, session, id?)
     }
 
     fn forget(&self, expected: &Expected) {
-        if let Some(session) = self.place.session.as_ref().filter(|_| !expected.is_task) {
-            self.place.shared.inflight.remove(&self.place.backend.name, session, &expected.id);
+        if !expected.is_task {
+            self.place.shared.inflight.forget(&expected.call);
         }
     }
 
@@ -213,7 +233,7 @@ impl Observer {
         let Some(stream) = &mut self.stream else { return };
         let session: Arc<str> = Backend::endpoint_of(&self.path, url).into();
         stream.answers(&session);
-        self.place.session = Some(session);
+        self.place = Arc::new(Place { session: Some(session), ..Place::clone(&self.place) });
     }
 
     /// Something that is no MCP message: for a call that was posted here, that is the answer. Neither an accepted message

@@ -9,10 +9,12 @@ use super::access;
 use super::answer;
 use super::catalogue::{self, Entry, Hidden};
 use super::confirm;
+use super::desk::{Desk, Desks};
 use super::documents;
 use super::effects;
 use super::facts::Reason;
 use super::net::{Body, ConnInfo, OnTunnelEnd};
+use super::observe::Place;
 use super::shared::{Parts, RuleSet, Shared};
 use super::visit::Visit;
 use super::{http_tool, mcp};
@@ -27,128 +29,88 @@ use crate::telemetry::events::IdentityHeaderDropped;
 /// The proxy. Clones are the same proxy.
 #[derive(Clone, Debug)]
 pub struct Proxy {
-    shared: Arc<Shared>,
+    desks: Arc<Desks>,
 }
 
 impl Proxy {
     /// A proxy in front of the configured backends. Nothing is connected yet.
     pub fn new(parts: Parts) -> Proxy {
-        Proxy { shared: Arc::new(Shared::new(parts)) }
+        Proxy { desks: Arc::new(Desks::new(Arc::new(Shared::new(parts)))) }
     }
 
     /// Judges by these rules from now on. A call that is being judged ends under those it began with.
     pub fn replace_rules(&self, rules: RuleSet) {
-        self.shared.rules.store(Arc::new(rules));
+        self.shared().rules.store(Arc::new(rules));
     }
 
     /// The rules in force.
     pub fn rules(&self) -> Arc<RuleSet> {
-        self.shared.rules.load_full()
+        self.shared().rules.load_full()
     }
 
     /// The rules that judge this caller's calls.
     pub fn rules_of(&self, caller: &Caller) -> Arc<Table> {
-        Arc::clone(self.shared.rules.load().table(caller))
+        Arc::clone(self.shared().rules.load().table(caller))
     }
 
     /// Records what calls come to from now on. A second file is not taken.
     pub fn record_to(&self, file: OutcomeFile) {
-        let _ = self.shared.outcomes.set(file);
+        let _ = self.shared().outcomes.set(file);
     }
 
     /// How many outcomes that were to be recorded could not be.
     pub fn outcomes_left_out(&self) -> u64 {
-        self.shared.outcomes.get().map_or(0, OutcomeFile::left_out)
+        self.shared().outcomes.get().map_or(0, OutcomeFile::left_out)
     }
 
     /// Carries one request. There is always an answer: the backend's, or one that says why there is none.
-    pub async fn handle(self, mut request: Request<Body>, conn: ConnInfo) -> Response<Body> {
-        let shared = &self.shared;
-        let Some(backend) = shared.backend_for(host_of(&request), request.uri().path()) else {
-            return answer::problem(
-                StatusCode::MISDIRECTED_REQUEST,
-                "no backend for this request",
-                "none of `backends[].match` fits the host and path of this request",
-                Reason::Unreachable,
-            );
-        };
-        let (peer, started) = (conn.peer.ip(), shared.clock.now());
-        let caller = shared.identifier.caller(request.headers(), peer, started);
-        let trusted = shared.config.identity.trusts(peer);
-        let profile = access::profile(shared, request.headers_mut(), trusted);
-        for header in shared.identifier.strip_untrusted(request.headers_mut(), peer) {
-            shared.telemetry.emit(IdentityHeaderDropped { header: header.as_str() });
-        }
-        let mut visit = Visit {
-            session: caller.session.clone(),
-            shared: Arc::clone(shared),
-            backend: Arc::clone(backend),
-            caller: Arc::new(caller),
-            profile,
-            conn,
-            started,
-            old_transport: None,
-        };
-        if request.headers().contains_key(header::UPGRADE)
-            && let Some(session) = visit.session.clone()
-        {
-            request.extensions_mut().insert(on_tunnel_end(&visit, session));
-        }
-        if backend.config.kind == BackendKind::Http {
-            return http_tool::handle(visit, request).await;
-        }
-        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
-        visit.old_transport = shared.streams.session_of(target);
-        if visit.old_transport.is_some() || backend.is_endpoint(request.uri().path()) {
-            return mcp::handle(visit, request).await;
-        }
-        backend.metrics.request(RequestKind::Passthrough);
-        visit.pass(request).await
+    pub fn handle(&self, request: Request<Body>, conn: ConnInfo) -> impl Future<Output = Response<Body>> + use<> {
+        carry(self.desks.here(), request, conn)
     }
 
     /// Probes backends that are DOWN until the process ends.
     pub async fn probe_forever(self) {
-        confirm::probe_forever(self.shared).await;
+        confirm::probe_forever(self.shared().clone()).await;
     }
 
     /// Reads the documents that lie in files (keys, OpenAPI), so that they hold from the first request on.
     pub async fn read_files(&self) {
-        documents::read_files(&self.shared).await;
+        documents::read_files(self.shared()).await;
     }
 
     /// Keeps keys and OpenAPI documents up to date until the process ends.
     pub async fn keep_documents_forever(self) {
-        documents::keep_forever(self.shared).await;
+        documents::keep_forever(self.shared().clone()).await;
     }
 
     /// Asks for all these documents to be read anew, in the background and at most every 10 s: for a reload.
     pub fn refresh_documents(&self) {
-        documents::refresh(&self.shared);
+        documents::refresh(self.shared());
     }
 
     /// Whom to ask for diagnoses. The first one counts.
     pub fn diagnose_with(&self, diagnoser: Arc<dyn Diagnoser>) {
-        let _ = self.shared.diagnoser.set(diagnoser);
+        let _ = self.shared().diagnoser.set(diagnoser);
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+        self.desks.shared()
     }
 
     /// Acts on what somebody else's write did to health: counts and tells it, and lets clients know of changed lists.
     pub fn act(&self, effects: Vec<Effect>) {
-        effects::act(&self.shared, effects);
+        effects::act(self.shared(), effects);
     }
 
     /// A random number in [0, 1), for jitter.
     pub fn draw(&self) -> f64 {
-        (self.shared.random)()
+        (self.shared().random)()
     }
 
     /// Every tool that is known by name: from routes, and from the lists that callers got. Sorted, each with its backend.
     pub fn tools(&self) -> Vec<(Arc<str>, String)> {
-        let mut tools = self.shared.lists.tools();
-        for backend in &self.shared.backends {
+        let mut tools = self.shared().lists.tools();
+        for backend in &self.shared().backends {
             tools.extend(backend.routes.load().iter().map(|route| (Arc::clone(&backend.name), route.tool.to_string())));
         }
         tools.into_iter().collect()
@@ -157,39 +119,76 @@ impl Proxy {
     /// Something may be set up now that was not, or the other way round: the operator reads which tools stand otherwise, and
     /// clients that saw them otherwise are told that the list has changed.
     pub fn readiness_changed(&self) {
-        catalogue::readiness_changed(&self.shared);
+        catalogue::readiness_changed(self.shared());
     }
 
     /// Every tool that is known by name, as this caller would see it.
     pub fn catalogue(&self, caller: &Caller, profile: Option<&str>) -> Vec<Entry> {
-        catalogue::catalogue(&self.shared, self.tools(), caller, profile)
+        catalogue::catalogue(self.shared(), self.tools(), caller, profile)
     }
 
     /// How many known tools nobody is shown, by backend and reason.
     pub fn hidden(&self) -> BTreeMap<(Arc<str>, Hidden), u64> {
-        catalogue::hidden(&self.shared, self.tools())
+        catalogue::hidden(self.shared(), self.tools())
     }
 
     /// The names of all backends.
     pub fn backends(&self) -> Vec<Arc<str>> {
-        self.shared.backends.iter().map(|backend| Arc::clone(&backend.name)).collect()
+        self.shared().backends.iter().map(|backend| Arc::clone(&backend.name)).collect()
     }
 
     /// Gives up what is in flight, since the process ends: every call that can still be answered is, in a shape that its
     /// caller understands.
     pub fn cut(&self) {
-        self.shared.cut();
+        self.shared().cut();
     }
 
     /// How many calls that [`cut`](Proxy::cut) gave up.
     pub fn cut_off(&self) -> u64 {
-        self.shared.cut_off()
+        self.shared().cut_off()
     }
 
     /// Calls in flight.
     pub fn in_flight(&self) -> usize {
-        self.shared.calls.in_flight()
+        self.shared().calls.in_flight()
     }
+}
+
+/// Carries one request at the desk of a worker.
+async fn carry(shared: Arc<Desk>, mut request: Request<Body>, conn: ConnInfo) -> Response<Body> {
+    let Some(backend) = shared.backend_for(host_of(&request), request.uri().path()) else {
+        return answer::problem(
+            StatusCode::MISDIRECTED_REQUEST,
+            "no backend for this request",
+            "none of `backends[].match` fits the host and path of this request",
+            Reason::Unreachable,
+        );
+    };
+    let started = shared.clock.now();
+    let trusted = shared.config.identity.trusts(conn.peer.ip());
+    let caller = shared.caller(request.headers(), trusted, started);
+    let profile = access::profile(&shared, request.headers_mut(), trusted);
+    for header in shared.identifier.strip_untrusted(request.headers_mut(), trusted) {
+        shared.telemetry.emit(IdentityHeaderDropped { header: header.as_str() });
+    }
+    let (backend, session) = (Arc::clone(backend), caller.session.clone());
+    let place = Arc::new(Place { shared, backend, session });
+    let mut visit = Visit { place, caller, origin: None, profile, conn, started, old_transport: None };
+    if request.headers().contains_key(header::UPGRADE)
+        && let Some(session) = visit.session.clone()
+    {
+        request.extensions_mut().insert(on_tunnel_end(&visit, session));
+    }
+    if visit.backend.config.kind == BackendKind::Http {
+        return http_tool::handle(visit, request).await;
+    }
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+    visit.old_transport = visit.shared.streams.session_of(target);
+    if visit.old_transport.is_some() || visit.backend.is_endpoint(request.uri().path()) {
+        return mcp::handle(visit, request).await;
+    }
+    visit.backend.metrics.request(RequestKind::Passthrough);
+    visit.pass(request).await
 }
 
 /// An upgraded connection that belongs to a session: when it closes, the tools that the session provides are gone with it
@@ -200,7 +199,7 @@ fn on_tunnel_end(visit: &Visit, session: Arc<str>) -> OnTunnelEnd {
         let tools: Vec<_> =
             shared.lists.session_tools(&backend.name, &session).iter().map(|tool| backend.tool(tool)).collect();
         let done = shared.registry.session_closed(&caller, &tools, shared.clock.now(), &mut || (shared.random)());
-        effects::act(&shared, done);
+        effects::act(shared.shared(), done);
     }))
 }
 

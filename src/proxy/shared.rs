@@ -201,6 +201,8 @@ pub(super) struct Shared {
     pub(super) random: Random,
     pub(super) identifier: Identifier,
     pub(super) backends: Vec<Arc<Backend>>,
+    /// Whether there is one backend alone, for whatever is asked.
+    takes_all: bool,
     pub(super) calls: CallLimit,
     pub(super) inflight: Inflight,
     pub(super) tasks: Tasks,
@@ -227,8 +229,10 @@ impl Shared {
     pub(super) fn new(parts: Parts) -> Shared {
         let config = parts.config;
         let backend = |b| Arc::new(Backend::new(b, &config, &parts.clock, &parts.telemetry));
-        let backends = config.backends.iter().map(backend).collect();
+        let backends: Vec<Arc<Backend>> = config.backends.iter().map(backend).collect();
+        let takes_all = matches!(backends.as_slice(), [only] if only.config.matching == config::Match::default());
         Shared {
+            takes_all,
             identifier: Identifier::new(
                 config.identity.clone(),
                 Tokens::new(&config.identity, &parts.telemetry),
@@ -293,15 +297,18 @@ impl Shared {
         !backend.config.lists.is_empty() || self.config.access.depends_on_the_caller() || backend.asks_for_roles()
     }
 
-    /// The backend that a request goes to.
-    pub(super) fn backend_for(&self, host: Option<&str>, path: &str) -> Option<&Arc<Backend>> {
-        if let [only] = self.backends.as_slice()
-            && only.config.matching == config::Match::default()
-        {
-            return Some(only);
+    /// The backend that a request goes to, by its place among all.
+    pub(super) fn backend_for(&self, host: Option<&str>, path: &str) -> Option<usize> {
+        if self.takes_all {
+            return Some(0);
         }
         let chosen = self.config.backend_for(host, path)?;
-        self.backends.iter().find(|backend| backend.name == chosen.name)
+        self.backends.iter().position(|backend| backend.name == chosen.name)
+    }
+
+    /// Whatever was found out about a tool at another count may not hold any more.
+    pub(super) fn changes(&self) -> u64 {
+        self.declared.changes().wrapping_add(self.config.tools.changes())
     }
 }
 

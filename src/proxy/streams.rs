@@ -2,7 +2,7 @@
 //! listen requests (DESIGN 10). What is sent here goes out between two events of the backend's, never inside one.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -38,6 +38,8 @@ pub(super) struct Streams {
     open: Mutex<HashMap<u64, Open>>,
     /// Streams of the old transport, by the address that their endpoint event named.
     endpoints: Mutex<HashMap<Arc<str>, u64>>,
+    /// How many of these there are, so that nobody takes the lock while there are none.
+    posted_to: AtomicUsize,
 }
 
 impl Streams {
@@ -52,6 +54,9 @@ impl Streams {
 
     /// Whether an open stream of the old transport is answered by posts to this address (path and query).
     pub(super) fn session_of(&self, endpoint: &str) -> Option<Arc<str>> {
+        if self.posted_to.load(Ordering::Acquire) == 0 {
+            return None;
+        }
         let endpoints = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
         endpoints.get_key_value(endpoint).map(|(name, _)| Arc::clone(name))
     }
@@ -103,6 +108,7 @@ impl StreamHandle {
     pub(super) fn answers(&mut self, endpoint: &Arc<str>) {
         let mut endpoints = self.streams.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
         endpoints.insert(Arc::clone(endpoint), self.id);
+        self.streams.posted_to.store(endpoints.len(), Ordering::Release);
         self.endpoint = Some(Arc::clone(endpoint));
     }
 
@@ -116,7 +122,9 @@ impl Drop for StreamHandle {
     fn drop(&mut self) {
         self.streams.lock().remove(&self.id);
         if let Some(endpoint) = &self.endpoint {
-            self.streams.endpoints.lock().unwrap_or_else(PoisonError::into_inner).remove(endpoint);
+            let mut endpoints = self.streams.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
+            endpoints.remove(endpoint);
+            self.streams.posted_to.store(endpoints.len(), Ordering::Release);
         }
     }
 }

@@ -7,51 +7,45 @@ use bytes::Bytes;
 
 use super::effects;
 use super::facts::{self, Effect, Facts};
+use super::gate::Wanted;
 use super::net::{CallPermit, Cause, Fault};
-use super::observe::Head;
+use super::observe::{Head, Place};
 use super::reading::Reading;
-use super::shared::{Backend, Shared};
 use crate::clock::Now;
 use crate::config::ToolSettings;
 use crate::health::{self, Call, Caller, Permit, ToolRef, View};
 use crate::rules::{self, Classification, target};
 use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Table, Verdict};
 use crate::store;
+use crate::telemetry::Outcome;
 use crate::telemetry::events::CallEnded;
 use crate::telemetry::trace::{CallSpan, Ended, Origin};
-use crate::telemetry::{InFlight, Outcome, ToolMetrics};
 
 /// A call on its way.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    shared: Arc<Shared>,
-    backend: Arc<Backend>,
-    settings: Arc<ToolSettings>,
-    metrics: Arc<ToolMetrics>,
+    place: Arc<Place>,
+    wanted: Arc<Wanted>,
     /// `None` once it is judged.
     call: Option<Call>,
     /// Raw JSON; looked into only when a call fails.
     arguments: Bytes,
     origin: Option<Arc<Origin>>,
-    _in_flight: InFlight,
-    _place: CallPermit,
+    _room: CallPermit,
 }
 
 /// What is needed to open a ticket.
 #[derive(Debug)]
 pub(super) struct Opening {
-    pub(super) shared: Arc<Shared>,
-    pub(super) backend: Arc<Backend>,
+    pub(super) place: Arc<Place>,
+    pub(super) wanted: Arc<Wanted>,
     pub(super) caller: Arc<Caller>,
-    pub(super) at: ToolRef,
-    pub(super) settings: Arc<ToolSettings>,
-    pub(super) metrics: Arc<ToolMetrics>,
     pub(super) started: Now,
     pub(super) permit: Option<Permit>,
     /// Raw JSON; empty if there are none.
     pub(super) arguments: Bytes,
-    pub(super) place: CallPermit,
     pub(super) origin: Option<Arc<Origin>>,
+    pub(super) room: CallPermit,
 }
 
 /// A call that has been judged, for the words to its caller.
@@ -68,29 +62,27 @@ impl Ticket {
     pub(super) fn open(opening: Opening) -> Ticket {
         let call = Call {
             caller: opening.caller,
-            at: opening.at,
-            policy: Arc::clone(&opening.settings.policy),
+            at: opening.wanted.at.clone(),
+            policy: Arc::clone(&opening.wanted.policy),
             started: opening.started,
             permit: opening.permit,
             target: None,
             duration: None,
         };
+        opening.place.backend.metrics.call_begins();
         Ticket {
-            _in_flight: opening.backend.metrics.in_flight(),
-            shared: opening.shared,
-            backend: opening.backend,
-            settings: opening.settings,
-            metrics: opening.metrics,
+            place: opening.place,
+            wanted: opening.wanted,
             call: Some(call),
             arguments: opening.arguments,
             origin: opening.origin,
-            _place: opening.place,
+            _room: opening.room,
         }
     }
 
     /// Whether the session itself provides the tool.
     pub(super) fn is_session_tool(&self) -> bool {
-        self.settings.policy.session_tool
+        self.wanted.policy.session_tool
     }
 
     /// When the request began.
@@ -100,33 +92,77 @@ impl Ticket {
 
     /// Judges what was read and records it.
     pub(super) fn judge(mut self, reading: Reading) -> Judged {
-        let now = self.shared.clock.now();
-        let Some(mut call) = self.call.take() else { return Judged::nothing(&self.settings) };
+        let place = Arc::clone(&self.place);
+        let shared = &place.shared;
+        let now = shared.clock.now();
+        let Some(mut call) = self.call.take() else { return Judged::nothing(&self.wanted.settings) };
         let (caller, at) = (Arc::clone(&call.caller), call.at.clone());
-        let rules = self.shared.rules.load();
+        let rules = shared.rules.load();
         let table: &Table = rules.table(&caller);
-        let exchange = self.exchange(reading, &caller, &at, (now, table));
+        let mut exchange = self.exchange(reading, &caller, &at, (now, table));
         call.target = exchange.targets.first().map(|host| Arc::from(host.as_str()));
-        let verdict = table.judge(&exchange);
+        let mut verdict = table.judge(&exchange);
+        // Whether a list names the tool is looked up for the one failure that it changes.
+        if is_unknown_tool(&verdict) && shared.lists.lists(&at.backend, &caller, &at.tool) {
+            exchange.listed = true;
+            verdict = table.judge(&exchange);
+        }
         let took = now.tick.since(call.started.tick);
         self.record(call, &verdict, Some(&exchange), now);
-        if let Some(file) = self.shared.outcomes.get() {
+        if let Some(file) = shared.outcomes.get() {
             file.record(store::Judged { exchange, verdict: verdict.clone(), caller: Arc::clone(&caller), took, now });
         }
         if verdict.kind == Kind::Success {
             // Nobody has to be told anything.
-            return Judged { verdict, ..Judged::nothing(&self.settings) };
+            return Judged { verdict, ..Judged::nothing(&self.wanted.settings) };
         }
-        let view = self.shared.registry.lookup(&caller, &at, now);
+        let view = shared.registry.lookup(&caller, &at, now);
         let facts = Facts::of_verdict(&verdict, &view, now);
         let user_action = view.entry.as_ref().and_then(|entry| entry.user_action_hint.clone());
-        Judged { facts, verdict, tool: at.tool, advice: self.settings.policy.advice.clone(), user_action }
+        Judged { facts, verdict, tool: at.tool, advice: self.wanted.policy.advice.clone(), user_action }
+    }
+
+    /// Whether it takes no more than its structure for an answer to count as a success: no rule asks about successes, and
+    /// nobody wants to see the whole exchange.
+    pub(super) fn takes_structure(&self) -> bool {
+        let shared = &self.place.shared;
+        let asks = || {
+            let rules = shared.rules.load();
+            self.call.as_ref().is_none_or(|call| rules.table(&call.caller).asks_about_success())
+        };
+        shared.outcomes.get().is_none() && !asks()
+    }
+
+    /// The call succeeded, and nobody has to be told anything.
+    pub(super) fn succeeded(mut self) {
+        if let Some(call) = self.call.take() {
+            let now = self.place.shared.clock.now();
+            self.record_success(call, now);
+        }
+    }
+
+    fn record_success(&self, call: Call, now: Now) {
+        let (shared, wanted) = (&self.place.shared, &self.wanted);
+        let registry = &shared.registry;
+        let known = wanted.footing(&call.caller);
+        self.count(&call, (Outcome::Success, None), None, now);
+        let recorded = match known {
+            Some(footing) => registry.record_success(&footing, call, now),
+            None => Err(call),
+        };
+        let effects = recorded.unwrap_or_else(|call| {
+            let caller = Arc::clone(&call.caller);
+            let effects = registry.record(call, &Verdict::SUCCESS, now, &mut || (shared.random)());
+            wanted.stands(&caller, registry.footing(&caller, &wanted.at));
+            effects
+        });
+        effects::act(shared.shared(), effects);
     }
 
     /// The call came to something that says nothing about the tool.
     pub(super) fn neutral(mut self) {
         if let Some(call) = self.call.take() {
-            let now = self.shared.clock.now();
+            let now = self.place.shared.clock.now();
             self.record(call, &Verdict::NEUTRAL, None, now);
         }
     }
@@ -141,7 +177,7 @@ impl Ticket {
 
     /// The fault as it is once it is known whose it was.
     pub(super) fn blame(&self, fault: Fault) -> Fault {
-        self.shared.blame(fault)
+        self.place.shared.blame(fault)
     }
 
     /// The tool that is called.
@@ -150,18 +186,20 @@ impl Ticket {
     }
 
     fn record(&self, call: Call, verdict: &Verdict, exchange: Option<&Exchange>, now: Now) {
-        self.count(&call, Outcome::from(verdict.kind), verdict.finding.as_ref(), exchange);
-        let effects = self.shared.registry.record(call, verdict, now, &mut || (self.shared.random)());
+        let shared = &self.place.shared;
+        self.count(&call, (Outcome::from(verdict.kind), verdict.finding.as_ref()), exchange, now);
+        let effects = shared.registry.record(call, verdict, now, &mut || (shared.random)());
         if let Some(exchange) = exchange {
             self.ask_for_diagnosis(&effects, exchange, verdict, now);
         }
-        effects::act(&self.shared, effects);
+        effects::act(shared.shared(), effects);
     }
 
     /// Asks for the diagnosis that this failure has claimed, or adds what it says to one that is under way.
     fn ask_for_diagnosis(&self, effects: &[health::Effect], exchange: &Exchange, verdict: &Verdict, now: Now) {
         let unclear = |finding: &&Finding| finding.classification == Classification::Unclear;
-        let (Some(finding), Some(diagnoser)) = (verdict.finding.as_ref().filter(unclear), self.shared.diagnoser.get())
+        let (Some(finding), Some(diagnoser)) =
+            (verdict.finding.as_ref().filter(unclear), self.place.shared.diagnoser.get())
         else {
             return;
         };
@@ -179,14 +217,20 @@ impl Ticket {
         }
     }
 
-    fn count(&self, call: &Call, outcome: Outcome, finding: Option<&Finding>, exchange: Option<&Exchange>) {
-        let now = self.shared.clock.now();
+    fn count(
+        &self,
+        call: &Call,
+        (outcome, finding): (Outcome, Option<&Finding>),
+        exchange: Option<&Exchange>,
+        now: Now,
+    ) {
+        let (telemetry, metrics) = (&self.place.shared.telemetry, &self.wanted.metrics);
         let duration = now.tick.since(call.started.tick);
         // A success proves that a tool exists which no list named: from then on it may have a name in the metrics.
-        let unnamed = outcome == Outcome::Success && **self.metrics.tool_label() != *call.at.tool;
-        let proven = unnamed.then(|| self.shared.telemetry.proven_tool(&call.at.backend, &call.at.tool));
-        self.shared.telemetry.emit(CallEnded {
-            tool: proven.as_ref().unwrap_or(&self.metrics),
+        let unnamed = outcome == Outcome::Success && **metrics.tool_label() != *call.at.tool;
+        let proven = unnamed.then(|| telemetry.proven_tool(&call.at.backend, &call.at.tool));
+        telemetry.emit(CallEnded {
+            tool: proven.as_ref().unwrap_or(metrics),
             name: &call.at.tool,
             outcome,
             finding,
@@ -196,10 +240,10 @@ impl Ticket {
         });
         if let Some(origin) = &self.origin {
             let error = exchange.and_then(error_type);
-            self.shared.telemetry.span(&CallSpan {
+            telemetry.span(&CallSpan {
                 backend: &call.at.backend,
                 tool: &call.at.tool,
-                server: self.backend.config.address(),
+                server: self.place.backend.config.address(),
                 origin,
                 started: call.started,
                 duration,
@@ -209,7 +253,7 @@ impl Ticket {
     }
 
     fn targets(&self) -> Vec<String> {
-        let source = &self.settings.target;
+        let source = &self.wanted.settings.target;
         serde_json::from_slice(&self.arguments).map(|arguments| target::hosts(&arguments, source)).unwrap_or_default()
     }
 
@@ -219,7 +263,7 @@ impl Ticket {
             return true;
         }
         let Some(call) = &self.call else { return false };
-        let rules = self.shared.rules.load();
+        let rules = self.place.shared.rules.load();
         let table: &Table = rules.table(&call.caller);
         let exchange =
             self.exchange(Reading::of_http(head, String::new(), None), &call.caller, &call.at, (call.started, table));
@@ -230,20 +274,26 @@ impl Ticket {
         let mut exchange = Exchange {
             backend: Arc::clone(&at.backend),
             tool: Arc::clone(&at.tool),
-            kind: self.backend.kind(),
+            kind: self.place.backend.kind(),
             now,
             credentialed: caller.credential.is_some(),
-            backend_host: Some(Arc::clone(&self.backend.host)),
-            session_tool: self.settings.policy.session_tool,
+            backend_host: Some(Arc::clone(&self.place.backend.host)),
+            session_tool: self.wanted.policy.session_tool,
             ..Exchange::default()
         };
         reading.fill(&mut exchange, |exchange| table.reads_success_body(exchange));
         if !exchange.succeeded() {
             exchange.targets = self.targets();
-            exchange.listed = self.shared.lists.lists(&at.backend, caller, &at.tool);
+            // What is recorded must say it of every failure.
+            let recorded = self.place.shared.outcomes.get().is_some();
+            exchange.listed = recorded && self.place.shared.lists.lists(&at.backend, caller, &at.tool);
         }
         exchange
     }
+}
+
+fn is_unknown_tool(verdict: &Verdict) -> bool {
+    verdict.finding.as_ref().is_some_and(|finding| finding.dispatch_code == DispatchCode::NotRegistered)
 }
 
 /// What kind of failure an answer is, in the words of OpenTelemetry's conventions for MCP; `None` for a success.
@@ -277,9 +327,11 @@ pub(super) fn said(exchange: &Exchange) -> String {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        self.place.backend.metrics.call_ends();
         if let Some(call) = &self.call {
-            self.count(call, Outcome::Abandoned, None, None);
-            self.shared.abandoned();
+            let shared = &self.place.shared;
+            self.count(call, (Outcome::Abandoned, None), None, shared.clock.now());
+            shared.abandoned();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One request on its way through the proxy: who sent it, where it goes, and how it is passed on.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,6 @@ use super::answer;
 use super::facts::Reason;
 use super::net::{Body, BodyObserver, Cause, ConnInfo, Fault, Observed, Passage, Side};
 use super::observe::{Expected, Head, Observer, Place};
-use super::shared::{Backend, Shared};
 use super::streams::Listener;
 use crate::clock::Now;
 use crate::health::Caller;
@@ -23,17 +23,25 @@ use crate::telemetry::trace::Origin;
 /// A request and its circumstances.
 #[derive(Clone, Debug)]
 pub(super) struct Visit {
-    pub(super) shared: Arc<Shared>,
-    pub(super) backend: Arc<Backend>,
+    /// Where answers to this request are matched: by the session of the caller, or by that of the old transport's stream.
+    pub(super) place: Arc<Place>,
     pub(super) caller: Arc<Caller>,
+    /// What span and exemplar of the call will say of its request, where there will be any.
+    pub(super) origin: Option<Arc<Origin>>,
     /// The profile that the request names.
     pub(super) profile: Option<Arc<str>>,
     pub(super) conn: ConnInfo,
     pub(super) started: Now,
-    /// The session that answers and cancellations are matched by: of the caller, or of the old transport's stream.
-    pub(super) session: Option<Arc<str>>,
     /// Whether the request belongs to a stream of the old transport, by its address.
     pub(super) old_transport: Option<Arc<str>>,
+}
+
+impl Deref for Visit {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.place
+    }
 }
 
 impl Visit {
@@ -54,14 +62,9 @@ impl Visit {
     }
 
     /// What span and exemplar of a call will say of its request; `None` if it names no trace and nobody is told of spans.
-    pub(super) fn origin(&self, headers: &HeaderMap, message: Option<(&[u8], &str)>) -> Option<Arc<Origin>> {
+    pub(super) fn origin_of(&self, headers: &HeaderMap, message: Option<(&[u8], &str)>) -> Option<Arc<Origin>> {
         let origin = || Arc::new(Origin::of(headers, message));
         (self.shared.telemetry.traces() || Origin::is_named(headers, message)).then(origin)
-    }
-
-    /// Where answers to this request are matched.
-    pub(super) fn place(&self) -> Place {
-        Place { shared: Arc::clone(&self.shared), backend: Arc::clone(&self.backend), session: self.session.clone() }
     }
 
     /// Passes a request on as it came. `head_timeout` bounds the wait for the head of the answer, `None` for streams.
@@ -70,13 +73,25 @@ impl Visit {
         request: Request<Body>,
         head_timeout: Option<Duration>,
     ) -> Result<Response<Body>, Fault> {
+        self.ask(request, head_timeout).await.map(|response| self.bounded(response))
+    }
+
+    /// [`forward`](Visit::forward), with an answer that may yet pause for ever.
+    pub(super) async fn ask(
+        &self,
+        request: Request<Body>,
+        head_timeout: Option<Duration>,
+    ) -> Result<Response<Body>, Fault> {
         let passage = Passage { policy: &self.backend.policy, conn: &self.conn, head_timeout };
-        let response =
-            self.backend.upstream.forward(request, passage).await.map_err(|fault| self.shared.blame(fault))?;
-        Ok(match self.backend.config.timeouts.idle {
+        self.backend.upstream.forward(request, passage).await.map_err(|fault| self.shared.blame(fault))
+    }
+
+    /// An answer that breaks off when it pauses for too long.
+    pub(super) fn bounded(&self, response: Response<Body>) -> Response<Body> {
+        match self.backend.config.timeouts.idle {
             Some(idle) => response.map(|body| body.idle_after(idle)),
             None => response,
-        })
+        }
     }
 
     /// How long the head of an answer may take unless a tool says otherwise.
@@ -95,7 +110,7 @@ impl Visit {
     /// An answer of an MCP backend with somebody reading along.
     pub(super) fn observed(&self, response: Response<Body>, expected: Vec<Expected>, path: &str) -> Response<Body> {
         let head = head_of(&response);
-        let observer = Observer::new(self.place(), head, expected, None, path);
+        let observer = Observer::new(Arc::clone(&self.place), head, expected, None, path);
         observe(response, observer)
     }
 
@@ -109,7 +124,7 @@ impl Visit {
     ) -> Response<Body> {
         let head = head_of(&response);
         if head.format != Format::EventStream {
-            return observe(response, Observer::new(self.place(), head, Vec::new(), None, path));
+            return observe(response, Observer::new(Arc::clone(&self.place), head, Vec::new(), None, path));
         }
         let listener = Listener {
             backend: Arc::clone(&self.backend.name),
@@ -117,7 +132,7 @@ impl Visit {
             wants_tools,
         };
         let (handle, words) = self.shared.streams.open(listener);
-        let observer = Observer::new(self.place(), head, Vec::new(), Some(handle), path);
+        let observer = Observer::new(Arc::clone(&self.place), head, Vec::new(), Some(handle), path);
         let mut response = response.map(|body| Body::stream(Observed::new(body, observer).injecting(words)));
         response.headers_mut().remove(header::CONTENT_LENGTH);
         response
@@ -133,8 +148,12 @@ fn observe(mut response: Response<Body>, observer: Observer) -> Response<Body> {
 
 /// What is known when the head of an answer has arrived.
 pub(super) fn head_of(response: &Response<Body>) -> Head {
-    let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    Head { status: response.status(), headers: response.headers().clone(), format: Format::of(content_type) }
+    Head { status: response.status(), headers: response.headers().clone(), format: format_of(response.headers()) }
+}
+
+/// How the body under these headers is framed.
+pub(super) fn format_of(headers: &HeaderMap) -> Format {
+    Format::of(headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()))
 }
 
 /// A body that was held, with its trailers, as it came.

@@ -257,6 +257,16 @@ impl Readiness for Integrations {
         Some(unready(StatusReason::IntegrationUnconfigured, Vec::new(), since, next))
     }
 
+    fn is_backed(&self, at: &ToolRef, declared: Option<&Declared>) -> bool {
+        let settings = self.config.tools.settings(&at.backend, &at.tool);
+        let has_credentials = match &settings.needs.credentials {
+            Some(credentials) => !credentials.is_empty(),
+            None => declared.is_some_and(|declared| !declared.credentials.is_empty()),
+        };
+        has_credentials
+            || self.integration_of(at, declared).is_some_and(|id| self.config.integrations.contains_key(&id))
+    }
+
     fn integration(&self, at: &ToolRef, declared: Option<&Declared>) -> Option<Arc<str>> {
         self.integration_of(at, declared)
     }

@@ -77,6 +77,40 @@ pub(crate) fn is_error(value: &Value) -> bool {
     only_error && (named || (flagged && has_message(members)) || marks_error(&stated))
 }
 
+/// Whether the raw token of a JSON object, or of a text that holds one, is no error for certain, seen by its first member:
+/// one that no error has, with a value, and nothing in the rest that could make a code of it all the same.
+pub(crate) fn is_plainly_data(token: &[u8]) -> bool {
+    let Some((key, value)) = first_member(token) else { return false };
+    let name = super::codes::normal(key);
+    let holds = |word: &[u8]| memchr::memmem::find(token, word).is_some();
+    let stands_in_errors = OF_ERRORS.contains(&name.as_str()) || OF_DATA.contains(&name.as_str());
+    !stands_in_errors && value != b'n' && !holds(b"error") && !holds(b"\\u")
+}
+
+/// The first key of the object, if it is a plain word, and the first byte of its value.
+fn first_member(token: &[u8]) -> Option<(&str, u8)> {
+    let (inside, quote): (_, &[u8]) = match token {
+        [b'"', inside @ ..] => (inside, b"\\\""),
+        _ => (token, b"\""),
+    };
+    let inside = after_space(inside).strip_prefix(b"{")?;
+    let inside = after_space(inside).strip_prefix(quote)?;
+    let length = inside.iter().position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')))?;
+    let (key, rest) = inside.split_at_checked(length)?;
+    let rest = after_space(rest.strip_prefix(quote)?).strip_prefix(b":")?;
+    Some((std::str::from_utf8(key).ok()?, *after_space(rest).first()?))
+}
+
+/// What follows the space, which stands for itself or as an escape.
+fn after_space(mut text: &[u8]) -> &[u8] {
+    loop {
+        text = match text {
+            [b' ' | b'\n' | b'\t' | b'\r', rest @ ..] | [b'\\', b'n' | b't' | b'r', rest @ ..] => rest,
+            _ => return text,
+        }
+    }
+}
+
 /// `ok: false`, `success: false`, `isError: true`.
 fn denies_success(name: &str, value: &Value) -> bool {
     match name {
@@ -214,6 +248,28 @@ mod tests {
             json!({}),
         ] {
             assert!(!is_error(&value), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_plainly_data_is_no_error() {
+        let quoted = |text: &str| json!(text).to_string();
+        for (object, plainly) in [
+            (r#"{"id":7,"name":"x"}"#, true),
+            ("{ \n \"items\" : [1]}", true),
+            (r#"{"name":"x"}"#, false),
+            (r#"{"id":null,"error":"x"}"#, false),
+            (r#"{"provided":"a","ok":false,"error":"token_expired"}"#, false),
+            (r#"{"id":7,"\u0065rror":"x","ok":false}"#, false),
+            (r#"{"caf\u00e9":1}"#, false),
+            ("{}", false),
+            ("{", false),
+            ("[1]", false),
+        ] {
+            assert_eq!(is_plainly_data(object.as_bytes()), plainly, "{object}");
+            assert_eq!(is_plainly_data(quoted(object).as_bytes()), plainly, "{object} as a text");
+            let value = serde_json::from_str(object).unwrap_or_default();
+            assert!(!(plainly && is_error(&value)), "{object}");
         }
     }
 

@@ -43,6 +43,7 @@ pub use explain::{Basis, Explanation, Unmet};
 pub use file::load;
 pub use matcher::Clause;
 pub use outcome::Outcome;
+pub use reading::is_plain_success;
 pub use redact::redacted;
 pub use rule::Rule;
 pub use table::{Limits, Table};

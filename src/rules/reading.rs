@@ -99,6 +99,11 @@ impl Exchange {
     }
 }
 
+/// Whether a message that is a success by its structure is one whatever it says: it is no error in disguise.
+pub fn is_plain_success(message: &[u8], success: &answer::Success<'_>) -> bool {
+    message.len() > ENVELOPE_BOUND || success.sole.is_none_or(envelope::is_plainly_data)
+}
+
 /// Whether a result without `isError` is worth looking into: short, and it speaks of an error or of no success.
 fn may_be_envelope(text: &Excerpt) -> bool {
     let short = text.whole().filter(|bytes| bytes.len() <= ENVELOPE_BOUND);

@@ -37,6 +37,10 @@ pub struct Table {
     limits: Limits,
     unmatched: Then,
     fallback: Arc<str>,
+    /// Whether any rule asks about successes.
+    asks_about_success: bool,
+    /// Whether any rule wants a failure in the result shape.
+    reshapes: bool,
 }
 
 impl Table {
@@ -50,12 +54,32 @@ impl Table {
             rules.iter().map(|rule| Matcher::new(&rule.when, &mut text, &mut reason)).collect();
         let built = Views { text: text.build()?, reason: reason.build()? };
         let index = Index::new(&matchers, &built);
-        Ok(Table { rules, matchers, built, index, limits, unmatched: unmatched(), fallback: Arc::from(FALLBACK) })
+        Ok(Table {
+            asks_about_success: index.asks_about_success(),
+            reshapes: rules.iter().any(|rule| rule.then.answer_as_result),
+            rules,
+            matchers,
+            built,
+            index,
+            limits,
+            unmatched: unmatched(),
+            fallback: Arc::from(FALLBACK),
+        })
     }
 
     /// The rules in their order.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// Whether some rule asks about successes. Where none does, what is a success by its structure needs no judging.
+    pub fn asks_about_success(&self) -> bool {
+        self.asks_about_success
+    }
+
+    /// Whether some rule wants a failure in the result shape.
+    pub fn reshapes(&self) -> bool {
+        self.reshapes
     }
 
     /// Judges one exchange, in the order of DESIGN 4: what is not yet an outcome, success by structure, then the rules.
@@ -83,7 +107,7 @@ impl Table {
     /// rule may look into it.
     pub fn reads_success_body(&self, exchange: &Exchange) -> bool {
         exchange.may_hold_envelope()
-            || self.index.asks_about_success() && {
+            || self.asks_about_success && {
                 let rules = self.index.for_success(exchange);
                 rules.iter().filter_map(|at| self.matchers.get(at)).any(|matcher| matcher.reads_body_of(exchange))
             }
@@ -107,7 +131,7 @@ impl Table {
     }
 
     fn judge_success(&self, exchange: &Exchange) -> Verdict {
-        if !self.index.asks_about_success() {
+        if !self.asks_about_success {
             return Verdict::SUCCESS;
         }
         let candidates = self.index.for_success(exchange);

@@ -2,33 +2,25 @@
 
 use std::sync::atomic::AtomicU64;
 
-use prometheus::encoding::EncodeLabelSet;
+use prometheus::encoding::{EncodeLabelSet, EncodeMetric};
+use prometheus::metrics::TypedMetric;
 use prometheus::metrics::counter::Counter;
 use prometheus::metrics::family::Family;
 use prometheus::metrics::gauge::Gauge;
-use prometheus::metrics::histogram::{Histogram, NativeHistogramConfig};
 use prometheus::metrics::info::Info;
 use prometheus::registry::{Registry, Unit};
 
 use super::Settings;
 use super::labels::{self, Name, Names, Word};
+use super::tally::{Durations, Level, Tally};
 
 /// Seconds: the bounds of OpenTelemetry's convention for MCP durations.
 pub(super) const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 /// The family that has exemplars.
 pub(super) const CALL_DURATION: &str = "toolvane_call_duration_seconds";
-/// Growth of native buckets, about 9 %, and how many of them one series may hold.
-const NATIVE_FACTOR: f64 = 1.1;
-const NATIVE_BUCKETS_MAX: usize = 160;
 
 pub(super) type Counters<L> = Family<L, Counter>;
 pub(super) type Gauges<L> = Family<L, Gauge>;
-pub(super) type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
-
-fn duration_histogram() -> Histogram {
-    let native = NativeHistogramConfig::new(NATIVE_FACTOR).max_buckets(NATIVE_BUCKETS_MAX);
-    Histogram::new_classic_and_native(BUCKETS, native)
-}
 
 /// Handles of one group of connections.
 #[derive(Clone, Debug)]
@@ -43,16 +35,16 @@ pub struct Connections {
 #[derive(Debug)]
 pub struct Metrics {
     // Calls.
-    pub(super) requests: Counters<labels::BackendKind>,
-    pub(super) calls: Counters<labels::Call>,
-    pub(super) call_duration: Histograms<labels::Tool>,
-    pub(super) upstream_duration: Histograms<labels::Tool>,
-    pub(super) calls_in_flight: Gauges<labels::Backend>,
-    pub(super) short_circuits: Counters<labels::ShortCircuit>,
-    pub(super) would_short_circuit: Counters<labels::ShortCircuit>,
-    pub(super) unjudged: Counters<labels::BackendReason>,
-    pub(super) failures: Counters<labels::Failure>,
-    pub(super) rule_hits: Counters<labels::Rule>,
+    pub(super) requests: Family<labels::BackendKind, Tally>,
+    pub(super) calls: Family<labels::Call, Tally>,
+    pub(super) call_duration: Family<labels::Tool, Durations>,
+    pub(super) upstream_duration: Family<labels::Tool, Durations>,
+    pub(super) calls_in_flight: Family<labels::Backend, Level>,
+    pub(super) short_circuits: Family<labels::ShortCircuit, Tally>,
+    pub(super) would_short_circuit: Family<labels::ShortCircuit, Tally>,
+    pub(super) unjudged: Family<labels::BackendReason, Tally>,
+    pub(super) failures: Family<labels::Failure, Tally>,
+    pub(super) rule_hits: Family<labels::Rule, Tally>,
     // Health.
     pub(super) transitions: Counters<labels::Transition>,
     pub(super) cooldowns_started: Counters<labels::BackendClassification>,
@@ -92,26 +84,24 @@ impl Metrics {
         registry.register("build", "The running build", Info::new(build));
         let r = &mut Registering(registry);
         Metrics {
-            requests: r.counters("requests", "Requests by what they are, judged or not"),
-            calls: r.counters("calls", "Judged calls of tools by outcome and dispatch code"),
+            requests: r.family("requests", "Requests by what they are, judged or not"),
+            calls: r.family("calls", "Judged calls of tools by outcome and dispatch code"),
             call_duration: r
                 .seconds("call_duration", "Time from a call's request to the end of its answer, own answers included"),
             upstream_duration: r.seconds(
                 "upstream_duration",
                 "Time that the upstream took, from sending the call to the end of its answer",
             ),
-            calls_in_flight: r.gauges("calls_in_flight", "Calls of tools that have no complete answer yet"),
-            short_circuits: r.counters("short_circuits", "Calls answered without the upstream, by reason"),
-            would_short_circuit: r.counters(
+            calls_in_flight: r.family("calls_in_flight", "Calls of tools that have no complete answer yet"),
+            short_circuits: r.family("short_circuits", "Calls answered without the upstream, by reason"),
+            would_short_circuit: r.family(
                 "would_short_circuit",
                 "Calls that passed in observe mode and that enforce mode would have answered without the upstream",
             ),
-            unjudged: r.counters("unjudged", "Calls that passed without being judged, by reason"),
-            failures: r.counters(
-                "failures",
-                "Failures and neutral findings by classification and signature of the rule table",
-            ),
-            rule_hits: r.counters("rule_hits", "Outcomes that a rule matched"),
+            unjudged: r.family("unjudged", "Calls that passed without being judged, by reason"),
+            failures: r
+                .family("failures", "Failures and neutral findings by classification and signature of the rule table"),
+            rule_hits: r.family("rule_hits", "Outcomes that a rule matched"),
             transitions: r.counters("transitions", "Changes of status of health documents"),
             cooldowns_started: r.counters("cooldowns_started", "Cooldowns armed or re-armed"),
             diagnosis_claims: r.counters(
@@ -207,12 +197,22 @@ impl Registering<'_> {
         family
     }
 
-    fn seconds<L: Labels>(&mut self, name: Word, help: Word) -> Histograms<L> {
-        let family = Histograms::new_with_constructor(duration_histogram as fn() -> Histogram);
+    fn family<L: Labels, M: EachCall>(&mut self, name: Word, help: Word) -> Family<L, M> {
+        let family = Family::default();
+        self.0.register(name, help, family.clone());
+        family
+    }
+
+    fn seconds<L: Labels>(&mut self, name: Word, help: Word) -> Family<L, Durations> {
+        let family = Family::default();
         self.0.register_with_unit(name, help, Unit::Seconds, family.clone());
         family
     }
 }
+
+/// A metric that every call touches.
+trait EachCall: EncodeMetric + TypedMetric + Default + std::fmt::Debug + Send + Sync + 'static {}
+impl<M: EncodeMetric + TypedMetric + Default + std::fmt::Debug + Send + Sync + 'static> EachCall for M {}
 
 trait Labels: EncodeLabelSet + Clone + Eq + std::hash::Hash + std::fmt::Debug + Send + Sync + 'static {}
 impl<L: EncodeLabelSet + Clone + Eq + std::hash::Hash + std::fmt::Debug + Send + Sync + 'static> Labels for L {}

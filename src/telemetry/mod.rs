@@ -2,6 +2,7 @@
 //!
 //! - `events`: one struct per thing that happens; emitting it writes the log line *and* the metric, so they cannot drift.
 //! - `tool`: the handles of one tool, resolved once, so that the path of a call looks up no label.
+//! - `tally`: metrics that every call touches, counted without crossing cores.
 //! - `metrics`: every family, its name and help. `labels` and `words`: which labels exist, and what bounds them.
 //! - `sample`: state that is read when somebody scrapes (tools, cooldowns, store) rather than kept twice.
 //! - `trace`: one span a call, for whoever takes them; `otlp` (feature `otel`) sends them, and the metrics, to a collector.
@@ -24,6 +25,7 @@ mod metrics;
 pub mod otlp;
 mod process;
 mod sample;
+mod tally;
 mod tool;
 pub mod trace;
 mod words;
@@ -42,7 +44,7 @@ pub use events::Event;
 pub use exposition::Rendered;
 pub use metrics::Connections;
 pub use sample::{HiddenTools, IntegrationState, Sample, ToolState};
-pub use tool::{BackendMetrics, InFlight, ToolMetrics, Totals};
+pub use tool::{BackendMetrics, ToolMetrics, Totals};
 pub use words::{ListResult, Outcome, ProbeResult, Reason, RequestKind, TrialResult, Unjudged};
 
 use bus::{Bus, Kind};

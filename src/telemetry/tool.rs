@@ -1,42 +1,40 @@
 //! Handles resolved once: the path of a call increments, it does not look up. A series begins to exist with its first use,
 //! so that 500 listed tools that nobody calls cost nothing.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use prometheus::encoding::prometheus_protobuf::prometheus_data_model;
-use prometheus::metrics::counter::Counter;
-use prometheus::metrics::gauge::Gauge;
-use prometheus::metrics::histogram::Histogram;
 
 use super::exemplars::Exemplars;
 use super::labels::{self, Name, OTHER, Word};
 use super::metrics::{Connections, Metrics, NO_CODE};
+use super::tally::{Durations, Level, Tally};
 use super::trace::TraceContext;
 use super::words::{Outcome, Reason, RequestKind, Unjudged};
 use crate::clock::Wall;
-use crate::rules::DispatchCode;
+use crate::rules::{Classification, DispatchCode, Finding};
 
 const CODES: usize = 5;
 const OUTCOMES: usize = Outcome::ALL.len();
 
 /// One resolved counter per word of a closed set.
 #[derive(Debug)]
-struct Slots<const N: usize>([OnceLock<Counter>; N]);
+struct Slots<const N: usize>([OnceLock<Tally>; N]);
 
 impl<const N: usize> Slots<N> {
     fn new() -> Slots<N> {
         Slots(std::array::from_fn(|_| OnceLock::new()))
     }
 
-    fn inc(&self, index: usize, resolve: impl FnOnce() -> Counter) {
+    fn inc(&self, index: usize, resolve: impl FnOnce() -> Tally) {
         if let Some(slot) = self.0.get(index) {
             slot.get_or_init(resolve).inc();
         }
     }
 
     fn get(&self, index: usize) -> u64 {
-        self.0.get(index).and_then(OnceLock::get).map_or(0, Counter::get)
+        self.0.get(index).and_then(OnceLock::get).map_or(0, Tally::get)
     }
 }
 
@@ -58,7 +56,7 @@ pub struct BackendMetrics {
     backend: Name,
     requests: Slots<{ RequestKind::ALL.len() }>,
     unjudged: Slots<{ Unjudged::ALL.len() }>,
-    in_flight: Gauge,
+    in_flight: Level,
     connections: Connections,
     other: Arc<ToolMetrics>,
 }
@@ -109,26 +107,19 @@ impl BackendMetrics {
         });
     }
 
-    /// Counts a call as in flight for as long as the value lives.
-    #[must_use = "the call counts as over when this is dropped"]
-    pub fn in_flight(&self) -> InFlight {
+    /// A call is in flight from now on.
+    pub fn call_begins(&self) {
         self.in_flight.inc();
-        InFlight(self.in_flight.clone())
+    }
+
+    /// A call is in flight no more.
+    pub fn call_ends(&self) {
+        self.in_flight.dec();
     }
 
     /// The handles for connections to the upstream.
     pub fn connections(&self) -> &Connections {
         &self.connections
-    }
-}
-
-/// A call in flight.
-#[derive(Debug)]
-pub struct InFlight(Gauge);
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.dec();
     }
 }
 
@@ -141,10 +132,24 @@ pub struct ToolMetrics {
     calls: Slots<{ OUTCOMES * CODES }>,
     short_circuits: Slots<{ Reason::ALL.len() }>,
     would_short_circuit: Slots<{ Reason::ALL.len() }>,
-    call_duration: OnceLock<Histogram>,
-    upstream_duration: OnceLock<Histogram>,
+    call_duration: OnceLock<Durations>,
+    upstream_duration: OnceLock<Durations>,
+    findings: Mutex<Vec<Found>>,
     exemplars: Exemplars,
 }
+
+/// The counters of one finding.
+#[derive(Debug)]
+struct Found {
+    rule: Arc<str>,
+    signature: Arc<str>,
+    classification: Classification,
+    failures: Tally,
+    hits: Tally,
+}
+
+/// Findings of one tool whose counters are kept at hand.
+const FINDINGS: usize = 16;
 
 impl ToolMetrics {
     pub(super) fn new(metrics: Arc<Metrics>, backend: Name, tool: Name) -> ToolMetrics {
@@ -157,6 +162,7 @@ impl ToolMetrics {
             would_short_circuit: Slots::new(),
             call_duration: OnceLock::new(),
             upstream_duration: OnceLock::new(),
+            findings: Mutex::default(),
             exemplars: Exemplars::default(),
         }
     }
@@ -200,11 +206,45 @@ impl ToolMetrics {
             self.metrics.calls.get_or_create_owned(&labels)
         });
         let calls = self.call_duration.get_or_init(|| self.metrics.call_duration.get_or_create_owned(&self.labels()));
-        calls.observe(duration.as_secs_f64());
+        calls.observe(duration);
         if let Some(upstream) = upstream {
             let resolve = || self.metrics.upstream_duration.get_or_create_owned(&self.labels());
-            self.upstream_duration.get_or_init(resolve).observe(upstream.as_secs_f64());
+            self.upstream_duration.get_or_init(resolve).observe(upstream);
         }
+    }
+
+    /// Counts what the rules found.
+    pub(super) fn found(&self, finding: &Finding) {
+        let mut known = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |found: &Found| {
+            Arc::ptr_eq(&found.rule, &finding.rule)
+                && Arc::ptr_eq(&found.signature, &finding.signature)
+                && found.classification == finding.classification
+        };
+        if let Some(found) = known.iter().find(|found| is_it(found)) {
+            found.failures.inc();
+            found.hits.inc();
+            return;
+        }
+        let failure = labels::Failure {
+            backend: Arc::clone(&self.backend),
+            classification: finding.classification.as_str(),
+            signature: self.metrics.signature(&finding.signature),
+        };
+        let rule = labels::Rule { rule: self.metrics.rule(&finding.rule) };
+        let found = Found {
+            rule: Arc::clone(&finding.rule),
+            signature: Arc::clone(&finding.signature),
+            classification: finding.classification,
+            failures: self.metrics.failures.get_or_create_owned(&failure),
+            hits: self.metrics.rule_hits.get_or_create_owned(&rule),
+        };
+        found.failures.inc();
+        found.hits.inc();
+        if known.len() >= FINDINGS {
+            known.clear();
+        }
+        known.push(found);
     }
 
     /// The trace that a judged call belongs to.

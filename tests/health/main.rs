@@ -5,6 +5,8 @@ mod backend;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod footing;
+#[cfg(test)]
 mod judging;
 #[cfg(test)]
 mod model;

@@ -51,6 +51,19 @@ async fn a_backend_may_say_itself_which_role_a_tool_is_for_and_config_goes_first
 }
 
 #[tokio::test]
+async fn a_tool_that_anybody_could_call_is_closed_once_a_list_says_which_role_it_is_for() {
+    let tools = [json!({"name": "wipe", "annotations": {"requiresEngineRoles": ["tool-admin"]}})];
+    let backend = Backend::start(&tools).await;
+    let front = Front::before(&backend, "").await;
+    for _ in 0..3 {
+        assert_eq!(front.call("wipe", &[]).await.words(), "done", "nobody has said so yet");
+    }
+    assert!(front.names(&[]).await.is_empty());
+    assert!(front.call("wipe", &[]).await.words().contains("isn't here"));
+    assert_eq!(front.call("wipe", &[ADMIN]).await.words(), "done");
+}
+
+#[tokio::test]
 async fn a_list_that_depends_on_the_caller_is_private() {
     let backend = Backend::with(&["wipe", "look"]).await;
     let list = Front::before(&backend, ROLES).await.list(&[ADMIN]).await;

@@ -230,12 +230,13 @@ fn of_more_sampled_tools_than_the_bound_those_that_are_down_are_shown() {
 }
 
 #[test]
-fn a_call_is_in_flight_for_as_long_as_its_guard_lives() {
+fn a_call_is_in_flight_until_it_ends_on_whatever_thread() {
     let telemetry = telemetry(10);
-    let guard = telemetry.backend("jira").in_flight();
+    let backend = telemetry.backend("jira");
+    backend.call_begins();
     let series = "toolvane_calls_in_flight{backend=\"jira\"}";
     assert_eq!(value(&text(&telemetry, Sample::default()), series), Some(1.0));
-    drop(guard);
+    std::thread::scope(|scope| drop(scope.spawn(|| backend.call_ends())));
     assert_eq!(value(&text(&telemetry, Sample::default()), series), Some(0.0));
 }
 

@@ -2,8 +2,10 @@
 //!
 //! The counts are callgrind's, of this program's own code only: what the C library does depends on the machine. They do not
 //! depend on what else the machine does. They do depend on the compiler and on what the processor offers (vector
-//! instructions are chosen at run time), so a baseline says what it was taken with, and elsewhere nothing is compared.
+//! instructions are chosen at run time), so a baseline says what it was taken with, and elsewhere only allocations are
+//! compared.
 
+mod growth;
 mod work;
 
 use std::collections::BTreeMap;
@@ -19,14 +21,21 @@ const TOLERANCE: f64 = 1.03;
 /// How often each part is done in one count.
 const TIMES: usize = 200;
 
-const USAGE: &str = "counts check | counts baseline";
+const USAGE: &str = "counts check | counts baseline | counts growth DIRECTORY";
 
 /// The counts, and what they were taken with.
 #[derive(Debug, Deserialize, Serialize)]
 struct Baseline {
     with: With,
-    /// Instructions, once.
-    counts: BTreeMap<String, u64>,
+    /// What each part takes, once.
+    counts: BTreeMap<String, Count>,
+}
+
+/// What one part takes.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+struct Count {
+    instructions: u64,
+    allocations: u64,
 }
 
 /// What the counts depend on.
@@ -44,6 +53,7 @@ fn main() -> ExitCode {
         ["run", name] => work::run(name, TIMES).map(|()| true),
         ["check"] => check(),
         ["baseline"] => write(),
+        ["growth", directory] => grow(Path::new(directory)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -74,35 +84,58 @@ fn check() -> Result<bool> {
     let text = std::fs::read_to_string(path()).context("there is no baseline: `make counts-baseline` takes one")?;
     let baseline: Baseline = serde_json::from_str(&text).context("the baseline cannot be read")?;
     let here = With::here()?;
-    if here != baseline.with {
-        println!(
-            "instruction counts are NOT compared: the baseline was taken with {:?}, this is {here:?}.",
-            baseline.with
-        );
+    let comparable = here == baseline.with;
+    if !comparable {
+        println!("instructions are NOT compared: the baseline was taken with {:?}, this is {here:?}.", baseline.with);
         println!("`make counts-baseline` takes a new one, on a commit whose counts are known to be good.");
-        return Ok(true);
     }
     let mut good = true;
-    for (name, count) in counts()? {
-        let Some(&before) = baseline.counts.get(&name) else {
-            println!("{name:32} {count:>9}   has no baseline: `make counts-baseline`");
+    for name in work::NAMES {
+        let Some(before) = baseline.counts.get(*name) else {
+            println!("{name:40} has no baseline: `make counts-baseline`");
             good = false;
             continue;
         };
-        let ratio = count as f64 / before as f64;
-        let verdict = if ratio > TOLERANCE { "MORE THAN 3 % OVER ITS BASELINE" } else { "" };
-        good &= ratio <= TOLERANCE;
-        println!("{name:32} {count:>9} instructions, baseline {before:>9}, ratio {ratio:.3} {verdict}");
+        let allocations = work::allocations(name)?;
+        if allocations > before.allocations {
+            println!("{name:40} ALLOCATES {allocations} TIMES, baseline {}", before.allocations);
+            good = false;
+        }
+        if comparable {
+            good &= compare(name, before.instructions)?;
+        }
     }
     Ok(good)
 }
 
-fn counts() -> Result<BTreeMap<String, u64>> {
+/// Whether a part takes no more than it may.
+fn compare(name: &str, before: u64) -> Result<bool> {
+    let count = instructions(name)?;
+    let ratio = count as f64 / before as f64;
+    let verdict = if ratio > TOLERANCE { "MORE THAN 3 % OVER ITS BASELINE" } else { "" };
+    println!("{name:40} {count:>9} instructions, baseline {before:>9}, ratio {ratio:.3} {verdict}");
+    Ok(ratio <= TOLERANCE)
+}
+
+fn counts() -> Result<BTreeMap<String, Count>> {
+    let count = |name: &str| -> Result<Count> {
+        Ok(Count { instructions: instructions(name)?, allocations: work::allocations(name)? })
+    };
     work::NAMES.iter().map(|name| Ok(((*name).to_owned(), count(name)?))).collect()
 }
 
+/// Writes the page and the picture of growth.
+fn grow(directory: &Path) -> Result<bool> {
+    let curves = growth::count(&instructions)?;
+    let here = With::here()?;
+    std::fs::write(directory.join("growth.md"), growth::markdown(&curves, &here.rustc))?;
+    std::fs::write(directory.join("growth.svg"), growth::svg(&curves))?;
+    println!("written to {}", directory.display());
+    Ok(curves.iter().all(growth::Counted::holds))
+}
+
 /// Runs one part under callgrind.
-fn count(name: &str) -> Result<u64> {
+fn instructions(name: &str) -> Result<u64> {
     let program = std::env::current_exe()?;
     let out = std::env::temp_dir().join(format!("counts-{}.callgrind", std::process::id()));
     let output = Command::new("valgrind")

@@ -1,33 +1,53 @@
-//! The parts of a call that are counted, each often enough that chance (the seeds of hash maps) averages out.
+//! The parts of a call that are counted.
 
+use std::future::Future as _;
 use std::hint::black_box;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context as Polling, Poll, Waker};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
-use toolvane::clock::{Now, Tick, Wall};
-use toolvane::health::{Call, Caller, Key, Mark, MemoryOnly, Origin, Policy, Registry, Status, ToolRef, Tuning};
-use toolvane::mcp::answer::{EXCERPT_LIMIT, Reader};
+use anyhow::{Context, Result, anyhow, bail};
+use http::{Method, Request};
+use toolvane::clock::{Clock, Now, Tick, Wall};
+use toolvane::config::Config;
+use toolvane::health::{
+    Call, Caller, Declared, Key, Mark, MemoryOnly, Origin, Policy, Readiness, Registry, Status, ToolRef, Tuning,
+    Unready,
+};
+use toolvane::mcp::answer::{EXCERPT_LIMIT, Reader, Seen, glance};
 use toolvane::mcp::list::{self, Edit, ListEdit};
 use toolvane::mcp::{Format, request};
-use toolvane::rules::{Answer, Classification, Exchange, Limits, Scope, Verdict, load};
+use toolvane::proxy::net::{Body, ConnInfo};
+use toolvane::proxy::{Parts, Proxy, RuleSet};
+use toolvane::rules::{Answer, Classification, Exchange, Limits, Scope, Table, Verdict, load};
+use toolvane::telemetry::{self, Telemetry};
 use toolvane::yaml::Source;
 
-/// What is counted.
+/// One piece of work, done again with each call.
+type Work = Box<dyn FnMut()>;
+
+/// What the gate counts.
 pub const NAMES: &[&str] = &[
-    "parse 500 B",
-    "parse 8 KiB",
+    "parse a request of 500 B",
+    "parse a request of 8 KiB",
     "cascade read",
-    "gate",
-    "record success",
-    "observe 1 KiB",
-    "observe 64 KiB",
+    "gate, looked up",
+    "gate, as it stood before",
+    "record a success, looked up",
+    "record a success, as it stood before",
+    "record a failure",
+    "observe a success of 1 KiB, at a glance",
+    "observe a success of 64 KiB, at a glance",
+    "observe a failure of 1 KiB",
+    "observe 64 KiB in pieces",
     "observe 20 events",
-    "classify success",
-    "classify tool error",
-    "classify 503, 1,000 rules",
-    "list 200 tools, untouched",
-    "list 200 tools, 20 annotated",
+    "classify a success",
+    "classify a tool error",
+    "classify a 503, 1,000 rules",
+    "list of 200 tools, untouched",
+    "list of 200 tools, 20 annotated",
+    "short-circuit, from request to answer",
 ];
 
 const NOW: Now = Now { tick: Tick(1_000_000), wall: Wall(1_790_000_000_000) };
@@ -41,41 +61,126 @@ pub fn counted_section(work: &mut dyn FnMut()) {
 /// Does the named work so many times.
 pub fn run(name: &str, times: usize) -> Result<()> {
     let mut work = prepare(name)?;
-    // Once before: what is set up at the first use does not count.
+    // Twice before: what is set up at the first uses does not count.
+    work();
     work();
     counted_section(&mut || (0..times).for_each(|_| work()));
     Ok(())
 }
 
-fn prepare(name: &str) -> Result<Box<dyn FnMut()>> {
+/// How many allocations the named work takes, once.
+pub fn allocations(name: &str) -> Result<u64> {
+    let mut work = prepare(name)?;
+    work();
+    work();
+    Ok(allocation_counter::measure(work).count_total)
+}
+
+fn prepare(name: &str) -> Result<Work> {
+    if let Some((curve, number)) = name.split_once(" = ") {
+        return growing(curve, number.parse().context("a number of things")?);
+    }
     Ok(match name {
-        "parse 500 B" => parse(350),
-        "parse 8 KiB" => parse(8_000),
+        "parse a request of 500 B" => parse(350),
+        "parse a request of 8 KiB" => parse(8_000),
         "cascade read" => {
-            let (registry, caller, at) = believed();
+            let (registry, caller, at) = believed(2_000);
             Box::new(move || drop(black_box(registry.lookup(&caller, &at, NOW))))
         }
-        "gate" => {
-            let ((registry, caller, at), policy) = (believed(), policy());
+        "gate, looked up" => {
+            let ((registry, caller, at), policy) = (believed(2_000), policy());
             Box::new(move || drop(black_box(registry.admit(&caller, &at, &policy, NOW))))
         }
-        "record success" => record(),
-        "observe 1 KiB" => observe(Format::Json, result(1_000)),
-        "observe 64 KiB" => observe(Format::Json, result(64 * 1024)),
+        "gate, as it stood before" => {
+            let (registry, caller, at) = believed(2_000);
+            success(&registry, &Arc::new(caller.clone()), &at, &Arc::new(policy()));
+            let footing = registry.footing(&caller, &at).context("nothing is held against the tool")?;
+            Box::new(move || assert!(black_box(registry.still(&footing))))
+        }
+        "record a success, looked up" => {
+            let (registry, caller, at) = believed(2_000);
+            let (caller, policy) = (Arc::new(caller), Arc::new(policy()));
+            Box::new(move || success(&registry, &caller, &at, &policy))
+        }
+        "record a success, as it stood before" => {
+            let (registry, caller, at) = believed(2_000);
+            let (caller, policy) = (Arc::new(caller), Arc::new(policy()));
+            success(&registry, &caller, &at, &policy);
+            let footing = registry.footing(&caller, &at).context("nothing is held against the tool")?;
+            Box::new(move || {
+                let call = call(&caller, &at, &policy);
+                assert!(black_box(registry.record_success(&footing, call, NOW)).is_ok());
+            })
+        }
+        "record a failure" => failure()?,
+        "observe a success of 1 KiB, at a glance" => look(&result(1_000, false)),
+        "observe a success of 64 KiB, at a glance" => look(&result(64 * 1024, false)),
+        "observe a failure of 1 KiB" => observe(Format::Json, result(1_000, true)),
+        "observe 64 KiB in pieces" => observe(Format::Json, result(64 * 1024, false)),
         "observe 20 events" => observe(Format::EventStream, events()),
-        "classify success" => classify(0, succeeded(false, String::new()))?,
-        "classify tool error" => classify(0, succeeded(true, "something that no rule knows. ".repeat(20)))?,
-        "classify 503, 1,000 rules" => classify(
+        "classify a success" => classify(0, succeeded(false, String::new()))?,
+        "classify a tool error" => classify(0, tool_error())?,
+        "classify a 503, 1,000 rules" => classify(
             1_000,
             Exchange { status: Some(503), text: "the server is busy, come back".into(), ..Exchange::default() },
         )?,
-        "list 200 tools, untouched" => rewrite(0),
-        "list 200 tools, 20 annotated" => rewrite(20),
+        "list of 200 tools, untouched" => rewrite(200, 0),
+        "list of 200 tools, 20 annotated" => rewrite(200, 20),
+        "short-circuit, from request to answer" => short_circuit()?,
         _ => bail!("nothing is called {name:?}; there are {NAMES:?}"),
     })
 }
 
-fn parse(filler: usize) -> Box<dyn FnMut()> {
+/// The work of one point of a curve: see `growth`.
+fn growing(curve: &str, number: usize) -> Result<Work> {
+    Ok(match curve {
+        "documents" => {
+            let (registry, caller, at) = believed(number);
+            let (caller, policy) = (Arc::new(caller), Arc::new(policy()));
+            Box::new(move || {
+                drop(black_box(registry.admit(&caller, &at, &policy, NOW)));
+                success(&registry, &caller, &at, &policy);
+            })
+        }
+        "rules, success" => classify(number, succeeded(false, String::new()))?,
+        "rules, failure" => classify(number, tool_error())?,
+        "tools" => {
+            let telemetry = telemetry(number);
+            let (registry, caller, _) = believed(10);
+            let (caller, policy) = (Arc::new(caller), Arc::new(policy()));
+            let named: Vec<ToolRef> = (0..number).map(|n| tool(&format!("tool_{n}"))).collect();
+            for at in &named {
+                telemetry.tool("demo", &at.tool);
+                success(&registry, &caller, at, &policy);
+            }
+            let mut next = 0;
+            Box::new(move || {
+                next = (next + 1) % named.len();
+                let at = &named[next];
+                black_box(telemetry.labelled("demo", &at.tool));
+                drop(black_box(registry.admit(&caller, at, &policy, NOW)));
+                success(&registry, &caller, at, &policy);
+            })
+        }
+        "users" => {
+            let (registry, caller, at) = believed(10);
+            let policy = Arc::new(policy());
+            let user = |n: usize| Arc::new(Caller { user: Some(format!("user {n}").into()), ..caller.clone() });
+            let users: Vec<Arc<Caller>> = (0..number).map(user).collect();
+            users.iter().for_each(|user| success(&registry, user, &at, &policy));
+            let mut next = 0;
+            Box::new(move || {
+                next = (next + 1) % users.len();
+                drop(black_box(registry.admit(&users[next], &at, &policy, NOW)));
+                success(&registry, &users[next], &at, &policy);
+            })
+        }
+        "tools in a list" => rewrite(number, 0),
+        _ => bail!("no curve is called {curve:?}"),
+    })
+}
+
+fn parse(filler: usize) -> Work {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"jira_search","arguments":{{"query":"{}","limit":10}}}}}}"#,
         "x".repeat(filler)
@@ -94,73 +199,101 @@ fn caller() -> Caller {
     }
 }
 
+fn tool(name: &str) -> ToolRef {
+    ToolRef { backend: "demo".into(), tool: name.into() }
+}
+
 fn policy() -> Policy {
     Policy { trial_lease: Duration::from_secs(30), ..Policy::default() }
 }
 
-/// A registry with 2,000 documents that are not OK, none of them the caller's.
-fn believed() -> (Registry, Caller, ToolRef) {
-    let registry = Registry::new(Tuning::default(), Arc::new(MemoryOnly));
-    let mark = Mark {
+/// A registry with so many documents that are not OK, none of them the caller's.
+fn believed(documents: usize) -> (Registry, Caller, ToolRef) {
+    let tuning = Tuning { documents_max: Tuning::default().documents_max.max(2 * documents), ..Tuning::default() };
+    let registry = Registry::new(tuning, Arc::new(MemoryOnly));
+    for n in 0..documents {
+        registry.mark(&key(&format!("user-{n}"), &format!("tool_{}", n % 100)), &down(), NOW, &mut || 0.5);
+    }
+    (registry, caller(), tool("tool_1"))
+}
+
+fn key(user: &str, tool: &str) -> Key {
+    Key {
+        tenant_id: Some("default".into()),
+        scope: Scope::User,
+        scope_id: Some(user.into()),
+        backend: "demo".into(),
+        tool_name: tool.into(),
+    }
+}
+
+fn down() -> Mark {
+    Mark {
         to: Status::Down,
         classification: Classification::TechnicallyBroken,
         signature: Some("http-503".into()),
         origin: Origin::Admin,
         by: "counts".into(),
         note: "because".into(),
+        since: None,
         recovery: Some(Duration::from_secs(3_600)),
         user_action_hint: None,
-    };
-    for n in 0..2_000 {
-        let key = Key {
-            tenant_id: Some("default".into()),
-            scope: Scope::User,
-            scope_id: Some(format!("user-{n}")),
-            backend: "demo".into(),
-            tool_name: format!("tool_{}", n % 100),
-        };
-        registry.mark(&key, &mark, NOW, &mut || 0.5);
     }
-    (registry, caller(), ToolRef { backend: "demo".into(), tool: "tool_1".into() })
 }
 
-fn record() -> Box<dyn FnMut()> {
-    let (registry, caller, at) = believed();
+fn call(caller: &Arc<Caller>, at: &ToolRef, policy: &Arc<Policy>) -> Call {
+    Call {
+        caller: Arc::clone(caller),
+        at: at.clone(),
+        policy: Arc::clone(policy),
+        started: NOW,
+        permit: None,
+        target: None,
+        duration: None,
+    }
+}
+
+fn success(registry: &Registry, caller: &Arc<Caller>, at: &ToolRef, policy: &Arc<Policy>) {
+    drop(black_box(registry.record(call(caller, at, policy), &Verdict::SUCCESS, NOW, &mut || 0.5)));
+}
+
+fn failure() -> Result<Work> {
+    let (registry, caller, at) = believed(2_000);
     let (caller, policy) = (Arc::new(caller), Arc::new(policy()));
-    Box::new(move || {
-        let call = Call {
-            caller: Arc::clone(&caller),
-            at: at.clone(),
-            policy: Arc::clone(&policy),
-            started: NOW,
-            permit: None,
-            target: None,
-            duration: None,
-        };
-        drop(black_box(registry.record(call, &Verdict::SUCCESS, NOW, &mut || 0.5)));
-    })
+    let verdict = table(0)?.judge(&tool_error());
+    Ok(Box::new(move || {
+        drop(black_box(registry.record(call(&caller, &at, &policy), &verdict, NOW, &mut || 0.5)));
+    }))
 }
 
-fn result(size: usize) -> Vec<u8> {
+fn result(size: usize, is_error: bool) -> Vec<u8> {
     let text = "the quick brown fox jumps over the lazy dog and says so; ".repeat(size / 57);
-    format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":false}}}}"#)
-        .into_bytes()
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":{is_error}}}}}"#
+    )
+    .into_bytes()
 }
 
 fn events() -> Vec<u8> {
     let progress = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":1,\"progress\":1,\"total\":20}}\n\n";
-    let answer = String::from_utf8_lossy(&result(300)).into_owned();
+    let answer = String::from_utf8_lossy(&result(300, false)).into_owned();
     format!("{}event: message\ndata: {answer}\n\n", progress.repeat(19)).into_bytes()
 }
 
-fn observe(format: Format, body: Vec<u8>) -> Box<dyn FnMut()> {
+fn look(message: &[u8]) -> Work {
+    let message = message.to_vec();
+    Box::new(move || assert!(black_box(glance(black_box(&message))).is_some()))
+}
+
+fn observe(format: Format, body: Vec<u8>) -> Work {
     Box::new(move || {
         let mut reader = Reader::new(format, EXCERPT_LIMIT);
         let mut seen = 0;
+        let mut see = |item: Seen| seen += usize::from(matches!(black_box(item), Seen::Answer(_)));
         for chunk in body.chunks(8 * 1024) {
-            reader.push(chunk, |item| seen += usize::from(black_box(item).is_answer()));
+            reader.push(chunk, &mut see);
         }
-        reader.finish(|item| seen += usize::from(black_box(item).is_answer()));
+        reader.finish(see);
         assert_eq!(seen, 1);
     })
 }
@@ -170,7 +303,12 @@ fn succeeded(is_error: bool, text: String) -> Exchange {
     Exchange { answer, text, status: Some(200), ..Exchange::default() }
 }
 
-fn classify(rules: usize, exchange: Exchange) -> Result<Box<dyn FnMut()>> {
+fn tool_error() -> Exchange {
+    succeeded(true, "something that no rule knows. ".repeat(20))
+}
+
+/// The bundled table with so many rules of somebody's own.
+fn table(rules: usize) -> Result<Table> {
     let mut text = String::from("patterns:\n");
     for n in 0..rules {
         text.push_str(&format!(
@@ -180,13 +318,17 @@ fn classify(rules: usize, exchange: Exchange) -> Result<Box<dyn FnMut()>> {
         ));
     }
     let layers: Vec<_> = (rules > 0).then(|| Arc::new(Source::new("own.yaml", text))).into_iter().collect();
-    let table = load(&layers, Limits::default()).map_err(|report| anyhow!("{report}"))?;
+    load(&layers, Limits::default()).map_err(|report| anyhow!("{report}"))
+}
+
+fn classify(rules: usize, exchange: Exchange) -> Result<Work> {
+    let table = table(rules)?;
     Ok(Box::new(move || drop(black_box(table.judge(black_box(&exchange))))))
 }
 
-fn rewrite(annotated: usize) -> Box<dyn FnMut()> {
+fn rewrite(tools: usize, annotated: usize) -> Work {
     let words = "Searches the index of the project and gives the documents that fit best. ".repeat(4);
-    let tools: Vec<String> = (0..200)
+    let tools: Vec<String> = (0..tools)
         .map(|n| format!(r#"{{"name":"tool_{n}","description":"{words}","inputSchema":{{"type":"object","properties":{{"query":{{"type":"string"}}}}}}}}"#))
         .collect();
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{}]}}}}"#, tools.join(","));
@@ -201,13 +343,74 @@ fn rewrite(annotated: usize) -> Box<dyn FnMut()> {
     })
 }
 
-/// Whether something that was seen is an answer.
-trait IsAnswer {
-    fn is_answer(&self) -> bool;
+fn telemetry(tools_max: usize) -> Telemetry {
+    Telemetry::new(&telemetry::Settings { version: "1".to_owned(), revision: "counts".to_owned(), tools_max })
 }
 
-impl IsAnswer for toolvane::mcp::answer::Seen {
-    fn is_answer(&self) -> bool {
-        matches!(self, toolvane::mcp::answer::Seen::Answer(_))
+/// A clock that stands still.
+#[derive(Debug)]
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Now {
+        NOW
     }
+}
+
+/// Nothing has to be set up.
+#[derive(Debug)]
+struct AllSetUp;
+
+impl Readiness for AllSetUp {
+    fn unready(&self, _: &ToolRef, _: Option<&Declared>, _: Now) -> Option<Unready> {
+        None
+    }
+
+    fn is_backed(&self, _: &ToolRef, _: Option<&Declared>) -> bool {
+        false
+    }
+
+    fn integration(&self, _: &ToolRef, _: Option<&Declared>) -> Option<Arc<str>> {
+        None
+    }
+
+    fn unchecked(&self, _: &ToolRef, _: Option<&Declared>) -> Vec<Arc<str>> {
+        Vec::new()
+    }
+}
+
+/// A call of a tool that is DOWN, through the whole proxy: no backend is asked, so all of it happens at once.
+fn short_circuit() -> Result<Work> {
+    let text = "listen: 127.0.0.1:0\nbackends:\n  - {name: demo, kind: mcp, url: http://127.0.0.1:9/mcp}\n";
+    let source = Arc::new(Source::new("toolvane.yaml", text.to_owned()));
+    let config = Config::read(&source, std::path::Path::new("/")).map_err(|report| anyhow!("{report}"))?;
+    let registry = Arc::new(Registry::new(Tuning::default(), Arc::new(MemoryOnly)));
+    registry.mark(&key("alice", "tool_1"), &down(), NOW, &mut || 0.5);
+    let telemetry = Arc::new(telemetry(100));
+    telemetry.tool("demo", "tool_1");
+    let proxy = Proxy::new(Parts {
+        config: Arc::new(config),
+        clock: Arc::new(Still),
+        registry,
+        readiness: Arc::new(AllSetUp),
+        rules: RuleSet::of(table(0)?),
+        telemetry,
+        key: [7; 32],
+        random: Box::new(|| 0.5),
+    });
+    let body =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool_1","arguments":{"query":"rain"}}}"#;
+    let conn = ConnInfo::without_connection(([127, 0, 0, 1], 9).into());
+    Ok(Box::new(move || {
+        let mut request = Request::new(Body::full(body.as_bytes()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = http::Uri::from_static("/mcp");
+        request.headers_mut().insert("x-user-id", http::HeaderValue::from_static("alice"));
+        request.headers_mut().insert("mcp-session-id", http::HeaderValue::from_static("s-1"));
+        let mut answering = pin!(proxy.handle(request, conn.clone()));
+        match answering.as_mut().poll(&mut Polling::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => assert!(black_box(answer).headers().contains_key("x-toolvane")),
+            Poll::Pending => panic!("the call is not answered at once"),
+        }
+    }))
 }

@@ -154,7 +154,7 @@ impl Look {
             Column::Tool => Cell::new(harmless(&row.tool)),
             Column::Backend => Cell::new(harmless(&row.backend)),
             Column::Since => Cell::new(distance(row.since, state.at)),
-            Column::Back if stand == Stand::Ok => Cell::default(),
+            Column::Back if stand == Stand::Ok => Cell::new(""),
             Column::Back => Cell::new(distance(row.expected_recovery_at, state.at)),
             Column::Calls => Cell::new(format!("{:>7.1}", row.calls_per_minute)),
             Column::Failed => {

@@ -5,6 +5,7 @@ use super::super::excerpt::Clip;
 use super::super::scan::{Ending, Found, Scanner};
 use super::super::sse::{End, Framer, Piece};
 use super::draft::Draft;
+use super::glance::{Glance, IsPlain, glance};
 use super::tree::{Field, MESSAGE};
 use super::{Seen, Trouble, TroubleKind};
 
@@ -17,12 +18,22 @@ pub struct Reader {
     format: Format,
     framer: Framer,
     text: TextReader,
+    /// Whether events are glanced at first.
+    glances: Option<IsPlain>,
 }
 
 impl Reader {
     /// Reads a body of that format, keeping at most `excerpt_limit` bytes of a message's text.
     pub fn new(format: Format, excerpt_limit: usize) -> Reader {
-        Reader { format, framer: Framer::new(), text: TextReader::new(excerpt_limit) }
+        Reader { format, framer: Framer::new(), text: TextReader::new(excerpt_limit), glances: None }
+    }
+
+    /// Takes no more than a glance at events for which that is enough: what succeeds plainly is [`Seen::Success`], and
+    /// notifications from which nothing follows are not seen at all.
+    #[must_use]
+    pub fn glancing(mut self, is_plain: IsPlain) -> Reader {
+        self.glances = Some(is_plain);
+        self
     }
 
     /// Takes the next chunk and hands out what is complete by now.
@@ -31,11 +42,32 @@ impl Reader {
         match self.format {
             Format::Json => text.push(chunk, see),
             Format::Other => text.clip.add(chunk),
-            Format::EventStream => self.framer.push(chunk, |piece| match piece {
-                Piece::Data { bytes, .. } => text.push(bytes, see),
-                Piece::NextLine => text.push(b"\n", see),
-                Piece::End(end) => text.event_end(end, see),
-            }),
+            Format::EventStream => {
+                // The data of the event at hand, as long as it is one line of this chunk that nobody has read yet.
+                let mut line: Option<&[u8]> = None;
+                let glances = self.glances;
+                self.framer.push(chunk, |piece| match piece {
+                    Piece::Data { at, bytes } if glances.is_some() && line.is_none() && !text.has_begun => {
+                        line = chunk.get(at..at + bytes.len());
+                    }
+                    Piece::Data { bytes, .. } => {
+                        text.push(line.take().unwrap_or_default(), see);
+                        text.push(bytes, see);
+                    }
+                    Piece::NextLine => {
+                        text.push(line.take().unwrap_or_default(), see);
+                        text.push(b"\n", see);
+                    }
+                    Piece::End(end) => {
+                        let line = line.take();
+                        if !line.is_some_and(|line| glanced(line, end, glances, see)) {
+                            text.push(line.unwrap_or_default(), see);
+                            text.event_end(end, see);
+                        }
+                    }
+                });
+                text.push(line.unwrap_or_default(), see);
+            }
         }
     }
 
@@ -69,12 +101,35 @@ impl Reader {
     }
 }
 
+/// Whether a glance at the one line of an event is enough; what is seen of it is handed out.
+fn glanced(line: &[u8], end: End<'_>, is_plain: Option<IsPlain>, see: &mut dyn FnMut(Seen)) -> bool {
+    let (Some(is_plain), true) = (is_plain, end.is_message()) else { return false };
+    let success = match glance(line) {
+        Some(Glance::Success(success)) if is_plain(line, &success) => String::from_utf8(success.id.to_vec()).ok(),
+        Some(Glance::Nothing) => None,
+        _ => return false,
+    };
+    see_event_id(end, see);
+    if let Some(id) = success {
+        see(Seen::Success(id));
+    }
+    true
+}
+
+fn see_event_id(end: End<'_>, see: &mut dyn FnMut(Seen)) {
+    if let Some(id) = end.id.filter(|id| !id.is_empty()) {
+        see(Seen::EventId(String::from_utf8_lossy(id).into_owned()));
+    }
+}
+
 /// Reads one JSON text: a body, or the data of one event after the other.
 #[derive(Debug)]
 struct TextReader {
     scanner: Scanner<Field>,
     assembly: Assembly,
     clip: Clip,
+    /// Some of the text at hand was read.
+    has_begun: bool,
 }
 
 /// Puts messages together.
@@ -89,11 +144,17 @@ struct Assembly {
 
 impl TextReader {
     fn new(excerpt_limit: usize) -> TextReader {
-        TextReader { scanner: Scanner::new(&MESSAGE), assembly: Assembly::default(), clip: Clip::new(excerpt_limit) }
+        TextReader {
+            scanner: Scanner::new(&MESSAGE),
+            assembly: Assembly::default(),
+            clip: Clip::new(excerpt_limit),
+            has_begun: false,
+        }
     }
 
     fn push(&mut self, chunk: &[u8], see: &mut dyn FnMut(Seen)) {
-        let TextReader { scanner, assembly, clip } = self;
+        self.has_begun |= !chunk.is_empty();
+        let TextReader { scanner, assembly, clip, .. } = self;
         let mut clipped = 0;
         scanner.push(chunk, &mut |found| match found {
             Found::Begin(at) => {
@@ -114,9 +175,7 @@ impl TextReader {
     }
 
     fn event_end(&mut self, end: End<'_>, see: &mut dyn FnMut(Seen)) {
-        if let Some(id) = end.id.filter(|id| !id.is_empty()) {
-            see(Seen::EventId(String::from_utf8_lossy(id).into_owned()));
-        }
+        see_event_id(end, see);
         if end.is_message() && self.scanner.ending() != Ending::Empty {
             self.finish(see);
         } else if end.has_data && end.name == b"endpoint" {
@@ -130,6 +189,7 @@ impl TextReader {
         self.scanner.reset();
         self.clip.clear();
         self.assembly = Assembly::default();
+        self.has_begun = false;
     }
 
     /// The text is complete, or will never be.

@@ -1,6 +1,7 @@
 //! Holding a body up to a limit: whole if it fits, else its beginning and the rest as one body that streams on.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -39,13 +40,29 @@ pub async fn collect(mut body: Body, limit: usize) -> Result<Collected, Fault> {
             Ok(data) => {
                 held = held.and(data, expected);
                 if held.len() > limit {
-                    return Ok(Collected::TooLarge(Body::stream(Prefixed { prefix: held.into_bytes(), rest: body })));
+                    return Ok(Collected::TooLarge(begun(Ok(Frame::data(held.into_bytes())), body)));
                 }
             }
             Err(frame) => trailers = frame.into_trailers().ok(),
         }
     }
     Ok(Collected::Whole(held.into_bytes(), trailers))
+}
+
+/// The body, if all of it has come already. Nobody waits for it; what is not all there comes back as it was.
+///
+/// # Errors
+/// The very same body, to be passed on.
+pub async fn at_hand(mut body: Body) -> Result<Bytes, Body> {
+    let Some(length) = body.size_hint().exact().filter(|length| *length > 0) else { return Err(body) };
+    let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut body).poll_frame(cx))).await;
+    let Poll::Ready(Some(first)) = polled else { return Err(body) };
+    match first.map(Frame::into_data) {
+        Ok(Ok(data)) if u64::try_from(data.len()) == Ok(length) && body.is_end_stream() => Ok(data),
+        Ok(Ok(data)) => Err(begun(Ok(Frame::data(data)), body)),
+        Ok(Err(other)) => Err(begun(Ok(other), body)),
+        Err(fault) => Err(begun(Err(fault), body)),
+    }
 }
 
 enum Held {
@@ -88,29 +105,35 @@ impl Held {
     }
 }
 
-struct Prefixed {
-    prefix: Bytes,
+/// A body of which this was read already.
+fn begun(first: Result<Frame<Bytes>, Fault>, rest: Body) -> Body {
+    Body::stream(Begun { first: Some(first), rest })
+}
+
+struct Begun {
+    first: Option<Result<Frame<Bytes>, Fault>>,
     rest: Body,
 }
 
-impl HttpBody for Prefixed {
+impl HttpBody for Begun {
     type Data = Bytes;
     type Error = Fault;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
         let this = self.get_mut();
-        if !this.prefix.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.prefix)))));
+        match this.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => Pin::new(&mut this.rest).poll_frame(cx),
         }
-        Pin::new(&mut this.rest).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.prefix.is_empty() && self.rest.is_end_stream()
+        self.first.is_none() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let held = u64::try_from(self.prefix.len()).unwrap_or(u64::MAX);
+        let data = self.first.as_ref().and_then(|first| first.as_ref().ok()?.data_ref());
+        let held = data.map_or(0, |data| u64::try_from(data.len()).unwrap_or(u64::MAX));
         let rest = self.rest.size_hint();
         let mut hint = SizeHint::new();
         if let Some(upper) = rest.upper() {
@@ -121,8 +144,8 @@ impl HttpBody for Prefixed {
     }
 }
 
-impl fmt::Debug for Prefixed {
+impl fmt::Debug for Begun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prefixed").field("prefix_bytes", &self.prefix.len()).finish_non_exhaustive()
+        f.debug_struct("Begun").finish_non_exhaustive()
     }
 }

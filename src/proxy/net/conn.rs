@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
 use super::drain::DrainSignal;
@@ -63,6 +64,14 @@ impl ConnInfo {
     pub(super) fn in_turns(&self, turn: Arc<Turn>, plain: bool) -> ConnInfo {
         let link = Link { tunnels: Arc::clone(&self.link.tunnels), turn: Some(turn), plain };
         ConnInfo { link: Arc::new(link), ..self.clone() }
+    }
+}
+
+impl ConnInfo {
+    /// Of a request that came over no connection of ours: nothing can be upgraded, and no interim answer gets to `peer`.
+    pub fn without_connection(peer: SocketAddr) -> ConnInfo {
+        let tunnels = Arc::new(Tunnels::until(CancellationToken::new()));
+        ConnInfo { peer, local: peer, listener: 0, tunnels, turn: None }
     }
 }
 

@@ -24,11 +24,13 @@ pub(super) struct Idle {
     timer: Option<Pin<Box<Sleep>>>,
     /// Something has come since it was armed.
     moved: bool,
+    /// Somebody has waited before. What he waits for comes mostly with the next turn of the connection, without a timer.
+    waited: bool,
 }
 
 impl Idle {
     pub(super) fn new(inner: Body, side: Side, limit: Duration) -> Idle {
-        Idle { inner, side, limit, timer: None, moved: false }
+        Idle { inner, side, limit, timer: None, moved: false, waited: false }
     }
 }
 
@@ -41,6 +43,10 @@ impl HttpBody for Idle {
         if let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(cx) {
             this.moved = true;
             return Poll::Ready(frame);
+        }
+        if !std::mem::replace(&mut this.waited, true) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         let timer = this.timer.get_or_insert_with(|| {
             this.moved = false;

@@ -45,7 +45,7 @@ mod wire;
 mod workers;
 
 pub use body::Body;
-pub use collect::{Collected, collect};
+pub use collect::{Collected, at_hand, collect};
 pub use conn::ConnInfo;
 pub use drain::{Drain, DrainSignal, Phase};
 pub use fault::{Cause, Fault, Side};

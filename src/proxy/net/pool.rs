@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::upstream::UpstreamSettings;
-use super::workers::{self, Workers};
+use super::workers::Workers;
 use crate::clock::{Clock, Tick};
 
 /// A connection that can wait for its next call.
@@ -20,7 +20,7 @@ pub(super) trait Pooled: Send + 'static {
 /// the mutex of a shelf, held for a push or a pop, is never waited for.
 #[derive(Debug)]
 pub(super) struct Pool<C> {
-    shelves: [Mutex<Shelf<C>>; workers::MOST],
+    shelves: [Mutex<Shelf<C>>; Workers::MOST],
     /// Over all shelves.
     count: AtomicUsize,
     clock: Arc<dyn Clock>,

@@ -14,9 +14,6 @@ use std::thread;
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// More workers than this share what belongs to one: see [`Workers::here`].
-pub(super) const MOST: usize = 64;
-
 thread_local! {
     static HERE: Cell<usize> = const { Cell::new(0) };
 }
@@ -42,14 +39,18 @@ pub(super) struct Seat {
 }
 
 impl Workers {
+    /// More workers than this share what belongs to one: see [`Workers::here`].
+    pub(in crate::proxy) const MOST: usize = 64;
+
     /// Starts `count` threads, at least one.
     ///
     /// # Errors
     /// When the machine has no threads or files left.
     pub fn start(count: usize) -> io::Result<Workers> {
         let end = CancellationToken::new();
-        let workers =
-            (0..count.clamp(1, MOST)).map(|index| Worker::start(index, end.clone())).collect::<io::Result<_>>()?;
+        let workers = (0..count.clamp(1, Workers::MOST))
+            .map(|index| Worker::start(index, end.clone()))
+            .collect::<io::Result<_>>()?;
         Ok(Workers { workers: Arc::new(workers), _end: Arc::new(end.drop_guard()) })
     }
 
@@ -59,8 +60,8 @@ impl Workers {
         Workers { workers: Arc::new(vec![worker]), _end: Arc::new(CancellationToken::new().drop_guard()) }
     }
 
-    /// Which worker the calling thread is, below [`MOST`]; 0 also for threads that are none.
-    pub(super) fn here() -> usize {
+    /// Which worker the calling thread is, below [`Workers::MOST`]; 0 also for threads that are none.
+    pub(in crate::proxy) fn here() -> usize {
         HERE.get()
     }
 

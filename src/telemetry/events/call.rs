@@ -32,20 +32,14 @@ pub struct CallEnded<'a> {
 }
 
 impl Event for CallEnded<'_> {
-    fn emit(self, metrics: &Metrics) {
+    fn emit(self, _: &Metrics) {
         let CallEnded { tool, name, outcome, finding, duration, upstream, trace } = self;
         tool.call(outcome, finding.map(|finding| finding.dispatch_code), duration, upstream);
         if let Some((trace, at)) = trace {
             tool.exemplar(trace, duration, at);
         }
         if let Some(finding) = finding {
-            let failure = labels::Failure {
-                backend: tool.backend_label().clone(),
-                classification: finding.classification.as_str(),
-                signature: metrics.signature(&finding.signature),
-            };
-            metrics.failures.get_or_create(&failure).inc();
-            metrics.rule_hits.get_or_create(&labels::Rule { rule: metrics.rule(&finding.rule) }).inc();
+            tool.found(finding);
         }
         tracing::debug!(
             target: "toolvane::call",
