@@ -65,13 +65,12 @@ impl ConnInfo {
         let link = Link { tunnels: Arc::clone(&self.link.tunnels), turn: Some(turn), plain };
         ConnInfo { link: Arc::new(link), ..self.clone() }
     }
-}
 
-impl ConnInfo {
     /// Of a request that came over no connection of ours: nothing can be upgraded, and no interim answer gets to `peer`.
     pub fn without_connection(peer: SocketAddr) -> ConnInfo {
         let tunnels = Arc::new(Tunnels::until(CancellationToken::new()));
-        ConnInfo { peer, local: peer, listener: 0, tunnels, turn: None }
+        let link = Arc::new(Link { tunnels, turn: None, plain: false });
+        ConnInfo { peer, local: peer, listener: 0, link }
     }
 }
 
