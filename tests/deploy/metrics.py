@@ -30,10 +30,12 @@ def _registered():
     fields = dict(re.findall(r"pub\(super\) (\w+): ([^\n]+),\n", text))
     yield f"{PREFIX}build_info", ("gauge", "The running build.", labels["Build"])
     made = re.findall(
-        r"(\w+):\s*r\s*\.(counter|gauge|time|counters|gauges|seconds)\(\s*\"(\w+)\",\s*\"([^\"]*)\",?\s*\)", text
+        r"(\w+):\s*r\s*\.(counter|gauge|time|counters|gauges|seconds|family)\(\s*\"(\w+)\",\s*\"([^\"]*)\",?\s*\)", text
     )
     for field, kind, name, words in made:
         of = re.search(r"labels::(\w+)", fields[field])
+        if kind == "family":
+            kind = "gauges" if "Level" in fields[field] else "counters"
         yield (
             PREFIX
             + name
