@@ -77,6 +77,12 @@ pub(super) fn request(head: &Bytes, most_fields: usize) -> Option<RequestHead> {
     Some(RequestHead { request, length, states_length, is_last })
 }
 
+/// Whether the beginning of a head shows that no request will come of it.
+pub(super) fn is_wrong(begun: &[u8]) -> bool {
+    let mut slots = [const { MaybeUninit::uninit() }; FEW];
+    httparse::Request::new(&mut []).parse_with_uninit_headers(begun, &mut slots).is_err()
+}
+
 /// Fields that change how a connection is spoken over.
 const UNUSUAL: [HeaderName; 4] = [header::TRANSFER_ENCODING, header::UPGRADE, header::EXPECT, header::TE];
 
@@ -327,6 +333,20 @@ mod tests {
             assert!(request(&Bytes::copy_from_slice(&head.as_bytes()[..end]), 100).is_none(), "{head:?}");
         }
         assert!(request(&Bytes::from_static(b"GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n"), 1).is_none());
+    }
+
+    #[test]
+    fn a_head_that_began_wrong_is_not_waited_for() {
+        for (begun, expected) in [
+            ("GET / HTTP/1.1\r\nHo", false),
+            ("PRI * HT", false),
+            ("PRI * HTTP/2.0\r\n", true),
+            ("GET / HTTP/1.1\r\0\r\n", true),
+            ("GET / HTTP/1.1\r\nX A", true),
+            ("\u{16}\u{3}\u{1}", true),
+        ] {
+            assert_eq!(is_wrong(begun.as_bytes()), expected, "{begun:?}");
+        }
     }
 
     #[test]

@@ -165,6 +165,8 @@ impl Connection {
         let seen = self.rest.as_ref().map_or(0, |(_, seen)| *seen);
         match end_of_head(&self.input, seen) {
             None if self.input.len() >= limits.head_size => Some(Next::Unusual),
+            // Later looks are for the end alone: a head may come byte by byte.
+            None if self.rest.is_none() && head::is_wrong(&self.input) => Some(Next::Unusual),
             None => {
                 let seen = self.input.len();
                 if let Some((_, looked_at)) = &mut self.rest {
