@@ -248,6 +248,11 @@ proptest! {
             ours.answers.truncate(told);
             hypers.answers.truncate(told);
         }
+        // What is wrong with a head that never ends is seen at the first look, if it has arrived by then.
+        if let Some(told) = [&ours, &hypers].iter().filter_map(|served| served.answers.find("HTTP/1.1 408")).min() {
+            ours.answers.truncate(told);
+            hypers.answers.truncate(told);
+        }
         prop_assert_eq!(ours.calls, hypers.calls, "the calls of {:?}", text);
         prop_assert_eq!(ours.answers, hypers.answers, "the answers to {:?}", text);
     }
