@@ -231,7 +231,7 @@ proptest! {
         });
         let text = String::from_utf8_lossy(&bytes);
         let (mut ours, mut hypers) = (ours, hypers);
-        if ours.refused_unread() || hypers.refused_unread() || ours.closes() != hypers.closes() {
+        if ours.refused_unread() || hypers.refused_unread() || ours.closes() || hypers.closes() {
             // Whether hyper goes on after a body that nobody reads, or after chunks beside a length in what follows, depends
             // on how much of it has arrived.
             let calls = ours.calls.len().min(hypers.calls.len());
@@ -242,11 +242,6 @@ proptest! {
             let answers = ours.answers.len().min(hypers.answers.len());
             ours.answers.truncate(answers);
             hypers.answers.truncate(answers);
-        }
-        // What is wrong with a head that never ends is seen at the first look, if it has arrived by then.
-        if let Some(told) = [&ours, &hypers].iter().filter_map(|served| served.answers.find("HTTP/1.1 408")).min() {
-            ours.answers.truncate(told);
-            hypers.answers.truncate(told);
         }
         // What is wrong with a head that never ends is seen at the first look, if it has arrived by then.
         if let Some(told) = [&ours, &hypers].iter().filter_map(|served| served.answers.find("HTTP/1.1 408")).min() {
