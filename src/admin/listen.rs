@@ -19,6 +19,8 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
+use crate::proxy::net::{Open, Watch};
+
 /// Connections at the same time, of each listener.
 const CONNECTIONS_MAX: usize = 2_048;
 /// How long a peer may take nothing while something waits for him.
@@ -28,11 +30,12 @@ const STUCK: Duration = Duration::from_secs(30);
 pub(super) struct Bounded<L> {
     listener: L,
     seats: Arc<Semaphore>,
+    watch: Arc<dyn Watch>,
 }
 
 impl<L> Bounded<L> {
-    pub(super) fn new(listener: L) -> Bounded<L> {
-        Bounded { listener, seats: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+    pub(super) fn new(listener: L, watch: Arc<dyn Watch>) -> Bounded<L> {
+        Bounded { listener, seats: Arc::new(Semaphore::new(CONNECTIONS_MAX)), watch }
     }
 }
 
@@ -45,7 +48,7 @@ impl<L: Listener> Listener for Bounded<L> {
             let (io, address) = self.listener.accept().await;
             // Nobody waits in line: whoever is too much is told so by the end of his connection.
             if let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() {
-                return (Patient { io, timer: None, _seat: seat }, address);
+                return (Patient { io, timer: None, _seat: seat, _open: Open::of(Some(&self.watch)) }, address);
             }
         }
     }
@@ -60,6 +63,7 @@ pub(super) struct Patient<S> {
     io: S,
     timer: Option<Pin<Box<Sleep>>>,
     _seat: OwnedSemaphorePermit,
+    _open: Open,
 }
 
 impl<S: AsyncWrite + Unpin> Patient<S> {

@@ -51,8 +51,8 @@ use crate::config::{AdminAccess, Config};
 use crate::diagnosis::Diagnosis;
 use crate::health::Registry;
 use crate::http::problem::Problem;
-use crate::proxy::Proxy;
 use crate::proxy::net::DrainSignal;
+use crate::proxy::{Counted, Proxy};
 use crate::readiness::Integrations;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
@@ -172,9 +172,11 @@ impl Bound {
         let _looking =
             tokio_util::task::AbortOnDropHandle::new(tokio::spawn(overview::look_forever(Arc::clone(&admin))));
         let entrance = if self.address.ip().is_loopback() { Entrance::Loopback } else { Entrance::Network };
-        let over_tcp = axum::serve(Bounded::new(self.listener), router(Arc::clone(&admin), entrance));
+        let watch = Counted::downstream(&admin.telemetry, "admin");
+        let over_tcp =
+            axum::serve(Bounded::new(self.listener, Arc::clone(&watch)), router(Arc::clone(&admin), entrance));
         let Some(socket) = self.socket else { return over_tcp.await };
-        let over_socket = axum::serve(Bounded::new(socket.listener), router(admin, Entrance::Socket));
+        let over_socket = axum::serve(Bounded::new(socket.listener, watch), router(admin, Entrance::Socket));
         tokio::try_join!(over_tcp.into_future(), over_socket.into_future()).map(|_| ())
     }
 }

@@ -20,7 +20,7 @@ use crate::clock::{Clock, Now};
 use crate::config::{self, Config};
 use crate::health::{Backing, Filter, MemoryOnly, Readiness, Registry};
 use crate::proxy::net::{self, Drain, DrainSignal, Limits, Workers};
-use crate::proxy::{Parts, Proxy, RuleSet};
+use crate::proxy::{Counted, Parts, Proxy, RuleSet};
 use crate::readiness::{Environment, Integrations};
 use crate::store::{self, InstallKey, OpenError, OutcomeFile, Store};
 use crate::telemetry::events::{Draining, Reloaded, Started, Stopped, StoreOpened, StoreReported};
@@ -161,7 +161,7 @@ impl App {
         let diagnosis = diagnose(&config, &proxy, (&self.clock, store.as_ref()), (&registry, &telemetry))
             .map_err(StartError::Diagnosis)?;
         let (drain, signal) = Drain::new();
-        let listeners = bind(&config).await?;
+        let listeners = bind(&config, &telemetry).await?;
         let admin_bound = bind_admin(&config).await?;
         let leave = Leaving::new(&config, (&registry, &telemetry, &proxy), drain);
         let leaving = leave.clone();
@@ -385,11 +385,13 @@ async fn bind_admin(config: &Config) -> Result<admin::Bound, StartError> {
     }
 }
 
-async fn bind(config: &Config) -> Result<Vec<net::Bound>, StartError> {
+async fn bind(config: &Config, telemetry: &Arc<Telemetry>) -> Result<Vec<net::Bound>, StartError> {
+    let watch = Counted::downstream(telemetry, "proxy");
     let mut bound = Vec::new();
     for &address in &config.listen {
         let listener = net::Bound::bind(address).await;
-        bound.push(listener.map_err(|why| StartError::Listen { address, key: "listen", why })?);
+        let listener = listener.map_err(|why| StartError::Listen { address, key: "listen", why })?;
+        bound.push(listener.watched(Arc::clone(&watch)));
     }
     Ok(bound)
 }

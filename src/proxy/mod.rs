@@ -20,6 +20,7 @@ mod asked;
 mod call;
 mod catalogue;
 mod confirm;
+mod connections;
 mod declared;
 mod decode;
 mod desk;
@@ -52,6 +53,7 @@ mod unknown;
 mod visit;
 
 pub use catalogue::{Entry, Hidden};
+pub use connections::Counted;
 pub use service::Proxy;
 pub use shared::{Parts, Random, RuleSet};
 pub use tokens::count_keys;

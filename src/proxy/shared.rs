@@ -9,6 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::Uri;
 
+use super::connections::Counted;
 use super::declared::Declarations;
 use super::documents::{Kind, Watched};
 use super::dues::Dues;
@@ -106,7 +107,7 @@ pub(super) struct Backend {
 }
 
 impl Backend {
-    fn new(config: &Arc<config::Backend>, all: &Config, clock: &Arc<dyn Clock>, telemetry: &Telemetry) -> Backend {
+    fn new(config: &Arc<config::Backend>, all: &Config, clock: &Arc<dyn Clock>, telemetry: &Arc<Telemetry>) -> Backend {
         let mut settings = UpstreamSettings::new(config.address_host(), config.port());
         settings.http = match config.http {
             config::HttpVersion::Http1 => HttpVersion::One,
@@ -131,7 +132,7 @@ impl Backend {
         Backend {
             name: Arc::clone(&config.name),
             host: config.address_host().to_ascii_lowercase().into(),
-            upstream: Upstream::new(settings, Arc::clone(clock)),
+            upstream: Upstream::watched(settings, Arc::clone(clock), Some(Counted::upstream(telemetry, &config.name))),
             policy,
             endpoint: Some(config.url.path().trim_end_matches('/')).filter(|path| !path.is_empty()).map(Box::from),
             announces_tools: AtomicBool::new(false),

@@ -24,6 +24,7 @@ use super::limits::HYPER_HEADERS;
 use super::pool::{Pool, Pooled};
 use super::rarely::rarely;
 use super::upstream::UpstreamSettings;
+use super::watch::Open;
 use crate::clock::Clock;
 
 /// How long a connection whose answer is complete may take to become ready for the next request.
@@ -67,7 +68,7 @@ impl Connections {
     }
 
     /// A new connection over `stream`.
-    pub(super) async fn open(&self, stream: TcpStream) -> Result<Lease, Fault> {
+    pub(super) async fn open(&self, stream: TcpStream, open: Open) -> Result<Lease, Fault> {
         let mut builder = http1::Builder::new();
         builder.preserve_header_case(true).max_header_size(self.max_head).max_buf_size(self.max_head.max(400 * 1024));
         if self.max_headers != HYPER_HEADERS {
@@ -77,6 +78,7 @@ impl Connections {
             builder.handshake(TokioIo::new(stream)).await.map_err(|e| Fault::from_call(&e, false))?;
         let cut = self.cut.clone();
         let driver = Box::pin(async move {
+            let _open = open;
             tokio::select! {
                 // The call's own future or body carries the error; an idle connection that closes is no event.
                 _ = driver.with_upgrades() => {}

@@ -16,6 +16,7 @@ use super::expect::Outgoing;
 use super::fault::Fault;
 use super::quiet::Quiet;
 use super::upstream::UpstreamSettings;
+use super::watch::Open;
 use crate::rules::TransportFault;
 
 /// How often a connection with open streams is asked whether it still lives, and how long it may take to answer.
@@ -63,7 +64,7 @@ impl Pool {
     /// A stream on a connection that has room, or on a new one from `dial`.
     pub(super) async fn lease<F>(&self, dial: impl FnOnce() -> F) -> Result<Lease, Fault>
     where
-        F: Future<Output = Result<TcpStream, Fault>>,
+        F: Future<Output = Result<(TcpStream, Open), Fault>>,
     {
         if let Some(lease) = self.take() {
             return Ok(lease);
@@ -73,7 +74,7 @@ impl Pool {
         if let Some(lease) = self.take() {
             return Ok(lease);
         }
-        let connection = open(dial().await?, self.max_head, self.cut.clone()).await?;
+        let connection = connect(dial().await?, self.max_head, self.cut.clone()).await?;
         let lease = connection.lease(false);
         self.lock().push(connection);
         lease.ok_or_else(|| Fault::upstream(TransportFault::Protocol, false, "the backend allows no HTTP/2 streams"))
@@ -104,7 +105,11 @@ impl Connection {
     }
 }
 
-async fn open(stream: TcpStream, max_head: usize, cut: CancellationToken) -> Result<Connection, Fault> {
+async fn connect(
+    (stream, open): (TcpStream, Open),
+    max_head: usize,
+    cut: CancellationToken,
+) -> Result<Connection, Fault> {
     let (read, write) = stream.into_split();
     let io = tokio::io::join(Quiet::new(read, 0), write);
     let (sender, driver) = http2::Builder::new(TokioExecutor::new())
@@ -122,6 +127,7 @@ async fn open(stream: TcpStream, max_head: usize, cut: CancellationToken) -> Res
         Arc::new(Streams { open: AtomicUsize::new(0), limit: AtomicUsize::new(driver.current_max_send_streams()) });
     let shared = Arc::clone(&streams);
     tokio::spawn(async move {
+        let _open = open;
         let mut driver = pin!(driver);
         let driven = poll_fn(|cx| {
             let polled = driver.as_mut().poll(cx);

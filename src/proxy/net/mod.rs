@@ -41,6 +41,7 @@ mod rarely;
 mod serve;
 mod upgrade;
 mod upstream;
+mod watch;
 mod wire;
 mod workers;
 
@@ -54,4 +55,5 @@ pub use limits::{CallLimit, CallPermit, Limits};
 pub use observe::{BodyObserver, End, Observed};
 pub use serve::{Bound, serve, serve_on};
 pub use upstream::{HttpVersion, Upstream, UpstreamSettings};
+pub use watch::{Open, Watch};
 pub use workers::Workers;

@@ -17,6 +17,7 @@ use super::drain::DrainSignal;
 use super::limits::Limits;
 use super::own::Refusal;
 use super::upgrade::Tunnels;
+use super::watch::{Open, Watch};
 use super::workers::Workers;
 
 /// How many connections past the limit are told so at the same time; the rest are closed without a word.
@@ -36,6 +37,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
+    watch: Option<Arc<dyn Watch>>,
 }
 
 impl Bound {
@@ -53,7 +55,13 @@ impl Bound {
     /// When its address cannot be read.
     pub fn from_listener(listener: TcpListener) -> io::Result<Bound> {
         let address = listener.local_addr()?;
-        Ok(Bound { listener, address })
+        Ok(Bound { listener, address, watch: None })
+    }
+
+    /// The same, with somebody who is told of its connections.
+    #[must_use]
+    pub fn watched(self, watch: Arc<dyn Watch>) -> Bound {
+        Bound { watch: Some(watch), ..self }
     }
 
     /// The address, with the port that was taken.
@@ -140,25 +148,26 @@ where
             listener: index,
             link: Arc::clone(&link),
         };
+        let open = Open::of(bound.watch.as_ref());
         if let Ok(place) = Arc::clone(&places.open).try_acquire_owned() {
             let Some((seat, stream)) = places.workers.seat().zip(stream.into_std().ok()) else { continue };
             let shared = Arc::clone(shared);
             let (tunnels, worker) = (Arc::clone(&shared.tunnels), seat.handle.clone());
             tunnels.spawn_on(&worker, async move {
-                let _place = place;
+                let _place = (place, open);
                 // From here on the socket belongs to the worker's own reactor.
                 if let Ok(stream) = TcpStream::from_std(stream) {
                     seat.during(run(stream, info, shared)).await;
                 }
             });
         } else if let Ok(place) = Arc::clone(&places.refusals).try_acquire_owned() {
-            shared.tunnels.spawn(refuse(stream, place, Arc::clone(&shared.limits)));
+            shared.tunnels.spawn(refuse(stream, (place, open), Arc::clone(&shared.limits)));
         }
     }
 }
 
 /// Tells a connection past the limit why it is closed.
-async fn refuse(mut stream: TcpStream, place: OwnedSemaphorePermit, limits: Arc<Limits>) {
+async fn refuse(mut stream: TcpStream, place: (OwnedSemaphorePermit, Open), limits: Arc<Limits>) {
     let _ = tokio::time::timeout(REFUSAL_TIME, async {
         // Closing while bytes are unread would reset the connection and lose the words.
         let mut scratch = [0_u8; 4096];

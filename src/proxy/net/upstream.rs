@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{self, Lease, answer};
@@ -13,6 +14,7 @@ use super::expect::{Outgoing, Progress};
 use super::fault::Fault;
 use super::interim::Relay;
 use super::plain::{Call, Failed, Lines};
+use super::watch::{Open, Watch};
 use super::wire::Turn;
 use super::{h1, h2};
 use crate::clock::Clock;
@@ -82,16 +84,22 @@ struct Inner {
     h1: h1::Connections,
     h2: h2::Pool,
     cut: CancellationToken,
+    watch: Option<Arc<dyn Watch>>,
 }
 
 impl Upstream {
     /// A backend; nothing is connected yet.
     pub fn new(settings: UpstreamSettings, clock: Arc<dyn Clock>) -> Upstream {
+        Upstream::watched(settings, clock, None)
+    }
+
+    /// The same, with somebody who is told of its connections.
+    pub fn watched(settings: UpstreamSettings, clock: Arc<dyn Clock>, watch: Option<Arc<dyn Watch>>) -> Upstream {
         let cut = CancellationToken::new();
         let plain = Lines::new(&settings, Arc::clone(&clock), cut.clone());
         let h1 = h1::Connections::new(&settings, clock, cut.clone());
         let h2 = h2::Pool::new(&settings, cut.clone());
-        Upstream { inner: Arc::new(Inner { settings, plain, h1, h2, cut }) }
+        Upstream { inner: Arc::new(Inner { settings, plain, h1, h2, cut, watch }) }
     }
 
     /// How it is reached.
@@ -177,7 +185,8 @@ impl Upstream {
                 Err(Failed::Unsent(unsent, _)) => call = unsent,
             }
         }
-        let line = lines.open(self.dial().await?);
+        let (stream, open) = self.dial().await?;
+        let line = lines.open(stream, open);
         lines.carry(line, call).await.map_err(|(Failed::Unsent(_, fault) | Failed::Fault(fault))| fault)
     }
 
@@ -194,7 +203,10 @@ impl Upstream {
             let pooled = if tries < STALE_TRIES { self.inner.h1.take() } else { None };
             let mut lease = match pooled {
                 Some(lease) => lease,
-                None => self.inner.h1.open(self.dial().await?).await?,
+                None => {
+                    let (stream, open) = self.dial().await?;
+                    self.inner.h1.open(stream, open).await?
+                }
             };
             let Some(sent) = lease.send(request).await else {
                 return Err(Fault::upstream(TransportFault::Reset, false, "the connection was taken away"));
@@ -250,10 +262,18 @@ impl Upstream {
         Fault::head_too_large(max_head, max_headers)
     }
 
-    async fn dial(&self) -> Result<tokio::net::TcpStream, Fault> {
-        let settings = &self.inner.settings;
+    async fn dial(&self) -> Result<(TcpStream, Open), Fault> {
+        let (settings, watch) = (&self.inner.settings, self.inner.watch.as_ref());
         tokio::select! {
-            dialed = dial(&settings.host, settings.port, settings.connect_timeout) => dialed,
+            dialed = dial(&settings.host, settings.port, settings.connect_timeout) => match dialed {
+                Ok(stream) => Ok((stream, Open::of(watch))),
+                Err(fault) => {
+                    if let Some(watch) = watch {
+                        watch.failed(fault.kind);
+                    }
+                    Err(fault)
+                }
+            },
             () = self.inner.cut.cancelled() => Err(Fault::upstream(TransportFault::Reset, false, "given up while connecting")),
         }
     }

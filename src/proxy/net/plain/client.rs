@@ -27,6 +27,7 @@ use crate::proxy::net::interim::Relay;
 use crate::proxy::net::pool::{Pool, Pooled};
 use crate::proxy::net::rarely::{Rarely, rarely};
 use crate::proxy::net::upstream::UpstreamSettings;
+use crate::proxy::net::watch::Open;
 use crate::proxy::net::wire::Turn;
 use crate::rules::TransportFault;
 
@@ -46,6 +47,7 @@ pub(in crate::proxy::net) struct Lines {
 /// A connection. Dropped, it is closed.
 pub(in crate::proxy::net) struct Line {
     io: TcpStream,
+    _open: Open,
     cut: Rarely<WaitForCancellationFutureOwned>,
     alarm: Alarm,
 }
@@ -96,8 +98,8 @@ impl Lines {
     }
 
     /// A new connection over `io`.
-    pub(in crate::proxy::net) fn open(&self, io: TcpStream) -> Line {
-        Line { io, cut: rarely(self.cut.clone().cancelled_owned()), alarm: Alarm::default() }
+    pub(in crate::proxy::net) fn open(&self, io: TcpStream, open: Open) -> Line {
+        Line { io, _open: open, cut: rarely(self.cut.clone().cancelled_owned()), alarm: Alarm::default() }
     }
 
     /// How many connections wait for a call.
