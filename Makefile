@@ -16,7 +16,9 @@ PYTEST ?=
 CHECKS ?=
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS := exchange sse hint rules
-NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
+# Some tests measure the memory of their process: each has one of its own, or there is only one at a time.
+RUST_TESTS := $(shell cargo nextest --version >/dev/null 2>&1 && echo cargo nextest run --no-fail-fast || echo cargo test --lib --bins --tests --no-fail-fast)
+ALONE := $(if $(findstring nextest,$(RUST_TESTS)),,-- --test-threads=1)
 
 COUNTS := cargo run --quiet --release --manifest-path benches/counts/Cargo.toml --target-dir target/counts --
 PROXY_BENCH := cargo run --release --manifest-path benches/proxy/Cargo.toml --target-dir .cache/bench/build --
@@ -38,12 +40,8 @@ lint: ## Formatting and clippy, warnings are errors
 	cargo clippy --all-targets -- -D warnings
 
 unit: ## Rust tests, with cargo-nextest where it is installed
-ifeq ($(NEXTEST),yes)
-	cargo nextest run --no-fail-fast
+	$(RUST_TESTS) $(ALONE)
 	cargo test --doc
-else
-	cargo test --no-fail-fast
-endif
 
 e2e: ## Real SDK clients, real servers, the official conformance suite (installs them into .cache/ once)
 ifeq ($(E2E),0)
@@ -75,7 +73,7 @@ docs: ## Write docs/reference and the dashboards anew
 test: lint unit e2e check-deploy ## All that must pass before a merge; under 30 minutes on two cores
 
 verify: test counts verify-browser ## What is long: a real browser, 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble, a little fuzzing
-	PROPTEST_CASES=10000 CARGO_PROFILE_RELEASE_LTO=off cargo test --release --features verify --no-fail-fast
+	PROPTEST_CASES=10000 CARGO_PROFILE_RELEASE_LTO=off $(RUST_TESTS) --release --features verify $(ALONE)
 	CARGO_PROFILE_RELEASE_LTO=off cargo run --release --example simulate
 	cargo build --release --bin toolvane
 	python3 tests/e2e/run.py --toolvane=../../target/release/toolvane --long $(PYTEST)

@@ -1,5 +1,5 @@
 //! What one judgement costs, and what a table costs to compile: the bundled rules, and a thousand more. Hostile answers stand
-//! beside usual ones. What a table holds in memory is in `tests/table_memory.rs`.
+//! beside usual ones. What a table holds in memory is in `tests/it/table_memory.rs`.
 
 use std::hint::black_box;
 use std::sync::Arc;

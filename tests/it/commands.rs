@@ -1,0 +1,363 @@
+//! The commands for people who write rules, as a shell sees them: what goes in, what comes out on which stream, and the exit
+//! code.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What a command came to.
+#[derive(Debug)]
+struct Said {
+    code: i32,
+    data: String,
+    words: String,
+}
+
+impl Said {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+}
+
+/// A directory with files to work on.
+struct Desk(TempDir);
+
+impl Desk {
+    fn with(files: &[(&str, &str)]) -> Desk {
+        let desk = Desk(tempfile::tempdir().unwrap());
+        for (name, text) in files {
+            let path = desk.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs toolvane here, with a text on its standard input.
+    fn run_with(&self, arguments: &[&str], input: &str) -> Said {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_toolvane"))
+            .args(arguments)
+            .current_dir(self.0.path())
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Whoever does not read its input may be gone already.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Said { code: output.status.code().unwrap(), data: text(output.stdout), words: text(output.stderr) }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Said {
+        self.run_with(arguments, "")
+    }
+}
+
+const LAYER: &str = r#"patterns:
+  - id: quota
+    match: {httpStatus: 618, bodyContains: ["used up"]}
+    signature: quota
+    classification: INTERMITTENT
+    cooldown: 10m
+    tests:
+      - {status: 618, body: "all used up", expect: match}
+      - {status: 618, body: "tea", expect: no-match}
+"#;
+
+#[test]
+fn tests_that_hold_are_fine_and_each_one_that_does_not_is_named_with_its_place_and_reason() {
+    let broken = LAYER.replace("\"all used up\"", "\"all is well\"");
+    let desk = Desk::with(&[("good.yaml", LAYER), ("bad.yaml", &broken)]);
+    let good = desk.run(&["test", "good.yaml"]);
+    assert_eq!((good.code, good.data.as_str(), good.words.as_str()), (0, "", "2 tests, 0 failed\n"));
+    let bad = desk.run(&["test", "bad.yaml"]);
+    assert_eq!(bad.code, 1);
+    assert!(bad.data.starts_with("bad.yaml:8:9: quota test 1: its own `bodyContains` does not hold; "), "{bad:?}");
+    assert!(bad.words.contains("untested: no test hits the rule `quota`"), "{bad:?}");
+    assert!(bad.words.ends_with("2 tests, 1 failed\n"), "{bad:?}");
+}
+
+#[test]
+fn the_bundled_table_passes_its_own_tests() {
+    let said = Desk::with(&[]).run(&["test", "-o", "json"]);
+    let answer = said.json();
+    assert_eq!((said.code, &answer["failed"]), (0, &Value::from(0)), "{}", said.words);
+    assert!(answer["passed"].as_u64().unwrap() > 100);
+}
+
+#[test]
+fn a_rule_behind_one_that_takes_all_of_it_is_reported_as_unreachable() {
+    let layer = "patterns:\n  - {id: late, match: {httpStatus: 403, kind: http, bodyContains: quota}, classification: INTERMITTENT}\n";
+    let desk = Desk::with(&[("late.yaml", layer)]);
+    let said = desk.run(&["test", "late.yaml", "-o", "json"]);
+    let answer = said.json();
+    assert_eq!(answer["unreachable"][0]["rule"], "late");
+    assert_eq!(answer["untested"][0], "late");
+    assert_eq!(said.code, 0, "a gap is no failure");
+    let check = desk.run(&["check", "late.yaml"]);
+    assert_eq!(check.code, 0);
+    assert!(check.words.contains("warning: the rule `late` can never decide"), "{check:?}");
+    let advice = check.words.split_once("goes right before `fallback`").expect("advice").1;
+    let by = advice.split_once("add `before: ").and_then(|(_, rest)| rest.split_once('`')).expect("a rule").0;
+    assert_eq!(desk.run(&["check", "--strict", "late.yaml"]).code, 1);
+    let taken = Desk::with(&[("late.yaml", &layer.replace("id: late,", &format!("id: late, before: {by},")))]);
+    assert_eq!(taken.run(&["check", "--strict", "late.yaml"]).code, 0, "what is advised helps");
+    assert_eq!(taken.run(&["test", "late.yaml", "-o", "json"]).json()["unreachable"], serde_json::json!([]));
+}
+
+#[test]
+fn a_rule_before_one_that_is_not_there_is_refused_by_every_command_that_reads_rules() {
+    let layer = "patterns:\n  - {id: own, before: http-4O3, match: {httpStatus: 403}, classification: INTERMITTENT}\n";
+    let config = "backends: [{name: a, kind: mcp, url: 'http://127.0.0.1:1/mcp'}]\nrules: {layers: [own.yaml]}\n";
+    let desk = Desk::with(&[("own.yaml", layer), ("toolvane.yaml", config)]);
+    for arguments in [
+        &["check", "own.yaml"][..],
+        &["check", "toolvane.yaml"],
+        &["test", "own.yaml"],
+        &["explain", "--rules", "own.yaml", "--status", "403"],
+    ] {
+        let said = desk.run(arguments);
+        assert_eq!(said.code, 78, "{arguments:?}: {said:?}");
+        assert!(said.words.contains("own.yaml:2:23") && said.words.contains("did you mean `http-403`?"), "{said:?}");
+    }
+}
+
+#[test]
+fn cases_say_what_must_come_of_an_outcome_field_by_field() {
+    let cases = r#"cases:
+  - name: our quota
+    status: 618
+    body: used up
+    expect: {rule: quota, signature: quota, classification: INTERMITTENT, scope: PROJECT, dispatchCode: BACKEND_FAILED}
+  - status: 204
+    expect: {classification: WORKING}
+  - name: wrong
+    status: 403
+    expect: {rule: quota, classification: USER_PERMISSION}
+"#;
+    let desk = Desk::with(&[("layer.yaml", LAYER), ("cases.yaml", cases)]);
+    let said = desk.run(&["test", "layer.yaml", "cases.yaml"]);
+    assert_eq!(said.code, 1);
+    assert!(said.data.starts_with("cases.yaml:8:5: cases.yaml wrong: rule is "), "{said:?}");
+    assert!(said.data.trim_end().ends_with("not quota"), "{said:?}");
+    assert_eq!(said.data.lines().count(), 1, "{said:?}");
+    assert!(said.words.ends_with("5 tests, 1 failed\n"), "{said:?}");
+}
+
+#[test]
+fn junit_names_every_test_and_the_failures() {
+    let broken = LAYER.replace("\"all used up\"", "\"a < b & c\"");
+    let said = Desk::with(&[("bad.yaml", &broken)]).run(&["test", "bad.yaml", "-o", "junit"]);
+    assert_eq!(said.code, 1);
+    for expected in [
+        "<testsuites name=\"toolvane test\" tests=\"2\" failures=\"1\">",
+        "<testsuite name=\"quota\" tests=\"2\" failures=\"1\">",
+        "<testcase classname=\"quota\" name=\"test 1\" file=\"bad.yaml\" line=\"8\"><failure message=\"its own",
+        "<testcase classname=\"quota\" name=\"test 2\" file=\"bad.yaml\" line=\"9\"/>",
+    ] {
+        assert!(said.data.contains(expected), "{expected} in {}", said.data);
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_as_rules_exit_with_78_and_a_caret() {
+    let desk = Desk::with(&[("bad.yaml", "patterns:\n  - {id: x, match: {}, classification: NONE}\n")]);
+    for arguments in [
+        ["test", "bad.yaml"].as_slice(),
+        &["test", "gone.yaml"],
+        &["explain", "--rules", "bad.yaml", "--status", "403"],
+        &["replay", "--rules", "bad.yaml", "-"],
+        &["classify", "--rules", "bad.yaml"],
+        &["check", "bad.yaml"],
+    ] {
+        let said = desk.run(arguments);
+        assert_eq!((said.code, said.data.as_str()), (78, ""), "{arguments:?} {said:?}");
+        assert!(said.words.contains("--> bad.yaml:2:") || said.words.contains("cannot read the file"), "{said:?}");
+    }
+}
+
+#[test]
+fn an_outcome_in_flags_is_explained_with_the_first_clause_that_failed_in_each_earlier_rule() {
+    let desk = Desk::with(&[("layer.yaml", LAYER)]);
+    let arguments = ["explain", "--rules", "layer.yaml", "--status", "618", "--body", "All USED up", "--tool", "brew"];
+    let table = desk.run(&arguments);
+    assert_eq!((table.code, table.words.as_str()), (0, ""));
+    for expected in ["decided by", "quota (layer.yaml:2:9)", "INTERMITTENT", "written to", "PROJECT", "10m"] {
+        assert!(table.data.contains(expected), "{expected} in {}", table.data);
+    }
+    let json = desk.run(&[&arguments[..], &["-o", "json"]].concat()).json();
+    assert_eq!(json["explanation"]["basis"], "rule");
+    assert_eq!(json["explanation"]["verdict"]["finding"]["rule"], "quota");
+    assert_eq!(json["place"], "layer.yaml:2:9");
+    assert_eq!(json["forecast"]["cooldownSeconds"], 600);
+    let earlier = json["explanation"]["earlier"].as_array().unwrap();
+    assert!(earlier.len() > 50);
+    let clause = |rule: &str| earlier.iter().find(|unmet| unmet["rule"] == rule).unwrap()["clause"].clone();
+    assert_eq!(clause("mcp-session-lost"), "httpStatus");
+    assert!(earlier.iter().all(|unmet| unmet["rule"] != "fallback"));
+}
+
+#[test]
+fn what_follows_is_what_the_state_machine_does() {
+    let desk = Desk::with(&[]);
+    let forecast = |arguments: &[&str]| {
+        let said = desk.run(&[&["explain", "-o", "json"][..], arguments].concat());
+        said.json()["forecast"].clone()
+    };
+    let broken = forecast(&["--status", "500"]);
+    assert_eq!((&broken["status"], &broken["then"]["status"]), (&Value::from("OK"), &Value::from("DOWN")));
+    assert_eq!(broken["then"]["outcomes"], 5);
+    let denied = forecast(&["--status", "403"]);
+    assert_eq!((&denied["status"], &denied["then"]), (&Value::from("OK"), &Value::Null));
+    assert_eq!((&denied["scope"], &denied["cooldownSeconds"]), (&Value::from("USER"), &Value::from(86_400)));
+    assert_eq!(forecast(&["--exception", "connect-refused"])["confirmsBackend"], true);
+    assert_eq!(forecast(&["--exception", "java.net.ConnectException"])["confirmsBackend"], true);
+}
+
+#[test]
+fn a_saved_case_and_a_log_line_are_explained_too() {
+    let case = "{\n \"id\": 1,\n \"response\": {\"status\": 403, \"headers\": {}, \"body\": \"\"}\n}\n";
+    let desk = Desk::with(&[("case.json", case)]);
+    let by_case = desk.run(&["explain", "--case", "case.json", "-o", "json"]).json();
+    let rule = by_case["explanation"]["verdict"]["finding"]["rule"].as_str().unwrap().to_owned();
+    assert_eq!(desk.run_with(&["explain", "--case", "-", "-o", "json"], case).json(), by_case);
+    for line in [
+        format!(
+            "{{\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"level\":\"DEBUG\",\"message\":\"call ended\",\"tool\":\"t\",\"rule\":\"{rule}\"}}"
+        ),
+        format!("2026-01-01T00:00:00.000Z DEBUG toolvane::call: call ended tool=t rule=\"{rule}\" duration_ms=3"),
+    ] {
+        let said = desk.run(&["explain", "-o", "json", "--log", &line]);
+        assert_eq!((said.code, said.json()["rule"].as_str().unwrap()), (0, rule.as_str()));
+    }
+    let changed = format!("call ended classification=UNCLEAR rule={rule}");
+    assert_eq!(desk.run_with(&["explain", "--log", "-", "-o", "json"], &changed).json()["unchanged"], false);
+    let gone = desk.run(&["explain", "--log", "call ended rule=long-gone"]);
+    assert_eq!(gone.code, 1);
+    assert!(gone.words.contains("no rule has the id `long-gone`"), "{gone:?}");
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_says_what_to_write() {
+    let desk = Desk::with(&[("two.json", "{\"id\":1}\n{\"id\":2}\n")]);
+    for (arguments, expected) in [
+        (["explain"].as_slice(), "one of --status, --mcp-error, --rpc-code and --exception"),
+        (&["explain", "--exception", "connect-refussed"], "did you mean `connect-refused`?"),
+        (&["explain", "--status", "403", "--header", "nonsense"], "is no field such as `retry-after: 30`"),
+        (&["explain", "--status", "12"], "12 is not in 100..=999"),
+        (&["explain", "--case", "gone.json"], "cannot read gone.json"),
+        (&["explain", "--case", "two.json", "--status", "403"], "cannot be used with"),
+        (&["replay"], "<FILE>"),
+        (&["replay", "gone.jsonl"], "cannot read gone.jsonl"),
+        (&["run"], "--config"),
+        (&["run"], "--backend http://127.0.0.1:9000/mcp"),
+    ] {
+        let said = desk.run(arguments);
+        assert_eq!((said.code, said.data.as_str()), (2, ""), "{arguments:?} {said:?}");
+        assert!(said.words.contains(expected), "{expected} in {said:?}");
+    }
+    let two = desk.run(&["explain", "--case", "two.json"]);
+    assert_eq!(two.code, 1, "{two:?}");
+    assert!(two.words.contains("must hold one case"), "{two:?}");
+}
+
+#[test]
+fn a_bad_line_of_cases_is_named_by_its_own_number_and_column() {
+    let said = Desk::with(&[]).run_with(&["classify"], "\n{\"id\": 1, \"response\": 7}\n{\"id\"\n");
+    assert_eq!(said.code, 1);
+    let words: Vec<&str> = said.words.lines().collect();
+    assert!(words[0].starts_with("line 2: not a case: invalid type: integer `7`"), "{said:?}");
+    assert!(words[0].ends_with("at column 23"), "{said:?}");
+    assert!(words[1] == "line 3: not a case: EOF while parsing an object, at column 5", "{said:?}");
+    assert!(!said.words.contains("line 1"), "{said:?}");
+}
+
+#[test]
+fn a_replay_names_each_decision_and_each_change_of_status_that_these_rules_change() {
+    let outcome = |second: u32| {
+        format!(
+            "{{\"at\":\"2026-01-01T00:00:{second:02}.000Z\",\"tookMs\":5,\"caller\":{{\"user\":\"u\",\"project\":\"p\",\"tenant\":\"t\"}},\
+             \"outcome\":{{\"backend\":\"b\",\"tool\":\"brew\",\"kind\":\"http\",\"status\":500,\"answer\":\"none\",\"text\":\"used up\"}},\
+             \"verdict\":{{\"kind\":\"failure\",\"finding\":{{\"rule\":\"old\",\"signature\":\"http-500\",\"classification\":\"TECHNICALLY_BROKEN\",\
+             \"dispatchCode\":\"BACKEND_FAILED\",\"healthAction\":\"none\",\"scope\":null,\"cooldown\":null,\"hint\":null,\"evidence\":\"down\",\
+             \"disproves\":\"transport\",\"credentialFault\":false,\"answerAsResult\":false,\"note\":null}}}}}}"
+        )
+    };
+    let recording: String = (0..8).map(|second| outcome(second) + "\n").collect();
+    let layer =
+        "patterns:\n  - {id: http-500, match: {httpStatus: 500, bodyContains: used up}, classification: USER_INPUT}\n";
+    let first = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/error-patterns.yaml")).unwrap();
+    // Takes the place of the first bundled rule, so that it comes before whatever else knows these words.
+    let id = first.lines().find_map(|line| line.trim().strip_prefix("- id: ")).unwrap();
+    let desk =
+        Desk::with(&[("recording.jsonl", &recording), ("layer.yaml", &layer.replace("http-500,", &format!("{id},")))]);
+    let said = desk.run(&["replay", "recording.jsonl", "--rules", "layer.yaml", "-o", "json"]);
+    let answer = said.json();
+    assert_eq!((said.code, said.words.as_str()), (0, "8 outcomes, 8 judged otherwise\n"));
+    let change = &answer["changes"][0];
+    assert_eq!((&change["outcomes"], &change["firstLine"], &change["tool"]), (&8.into(), &1.into(), &"brew".into()));
+    assert_eq!((&change["before"]["rule"], &change["after"]["classification"]), (&"old".into(), &"USER_INPUT".into()));
+    let gone = &answer["transitions"]["gone"];
+    assert_eq!((&gone[0]["to"], &gone[0]["at"]), (&"DOWN".into(), &"2026-01-01T00:00:04.000Z".into()));
+    assert_eq!(answer["transitions"]["new"], Value::Array(Vec::new()));
+    let table = desk.run(&["replay", "recording.jsonl", "--rules", "layer.yaml"]);
+    assert!(table.data.contains("no longer") && table.data.contains("OK → DOWN"), "{table:?}");
+    let bad = desk.run_with(&["replay", "-"], "nonsense\n");
+    assert_eq!(bad.code, 1);
+    assert!(bad.words.starts_with("line 1: not a case"), "{bad:?}");
+}
+
+#[test]
+fn each_oddity_of_a_rule_is_a_warning_with_its_kind() {
+    let layer = r#"patterns:
+  - {id: bare, match: {httpStatus: 618, bodyContains: ["403"]}, classification: USER_INPUT}
+  - {id: wide, match: {httpStatus: 618, bodyRegex: ["(?i)(err|e).*"]}, classification: USER_INPUT}
+  - {id: unknown, match: {exceptionType: java.net.ConectException}, classification: TECHNICALLY_BROKEN}
+  - {id: long, match: {httpStatus: 619}, classification: USER_INPUT, cooldown: 20h}
+  - {id: first, match: {httpStatus: 620, bodyContains: [tea]}, classification: USER_INPUT}
+  - {id: second, match: {httpStatus: 620, bodyContains: [green tea, coffee]}, classification: USER_INPUT}
+  - {id: third, match: {httpStatus: 620, bodyContains: [black tea, coffee cup]}, classification: USER_INPUT}
+  - {id: fine, match: {httpStatus: 621, bodyContains: [water]}, classification: USER_INPUT}
+"#;
+    let config =
+        "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\nrules: {layers: [layer.yaml]}\ncooldown: {max: 12h}\n";
+    let desk = Desk::with(&[("layer.yaml", layer), ("toolvane.yaml", config)]);
+    let said = desk.run(&["check", "toolvane.yaml", "-o", "json"]);
+    let answer = said.json();
+    assert_eq!((said.code, &answer["valid"]), (0, &Value::Bool(true)));
+    let found: Vec<(&str, &str)> = answer["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|warning| (warning["rule"].as_str().unwrap(), warning["kind"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("bare", "bare-number"),
+        ("wide", "wide-regex"),
+        ("unknown", "unknown-exception"),
+        ("long", "long-cooldown"),
+        ("second", "shadowed"),
+        ("third", "unreachable"),
+    ];
+    assert_eq!(found, expected, "{answer:#}");
+    let lines: Vec<i64> = answer["warnings"].as_array().unwrap().iter().map(|w| w["line"].as_i64().unwrap()).collect();
+    assert_eq!(lines, [2, 3, 4, 5, 7, 8]);
+}
+
+#[test]
+fn top_without_a_terminal_says_what_to_use_instead() {
+    let said = Desk::with(&[]).run(&["top"]);
+    assert_eq!((said.code, said.data.as_str()), (2, ""));
+    assert!(said.words.contains("needs a terminal; `toolvane status` prints the same once"), "{said:?}");
+}

@@ -1,0 +1,158 @@
+//! What a collector of OpenTelemetry is sent.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use crate::program::{Program, config, exchange, rules};
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
+use opentelemetry_proto::tonic::metrics::v1::{metric::Data, number_data_point};
+use opentelemetry_proto::tonic::trace::v1::{Span, status::StatusCode};
+use prost::Message;
+use rustix::process::{Pid, Signal, kill_process};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+/// What was posted: path, value of `x-key`, body.
+type Posted = (String, String, Vec<u8>);
+
+/// A collector that takes whatever comes.
+fn collector() -> (SocketAddr, Receiver<Posted>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, posted) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let (mut path, mut key, mut length) = (String::new(), String::new(), 0);
+            let mut line = String::new();
+            while stream.read_line(&mut line).is_ok_and(|read| read > 2) {
+                let (name, value) = line.trim_end().split_once(": ").unwrap_or((line.trim_end(), ""));
+                match name.to_ascii_lowercase().as_str() {
+                    "content-length" => length = value.parse().unwrap(),
+                    "x-key" => key = value.to_owned(),
+                    _ if path.is_empty() => path = name.split(' ').nth(1).unwrap().to_owned(),
+                    _ => {}
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+            let _ = sender.send((path, key, body));
+        }
+    });
+    (address, posted)
+}
+
+fn start(more: &str) -> Program {
+    let text = config(&format!("rules: {{layers: [own.yaml]}}\n{more}"));
+    Program::start(&text, |home| {
+        fs::write(home.join("own.yaml"), rules("sandbox-down")).unwrap();
+        fs::write(home.join("key"), "s3cret\n").unwrap();
+    })
+}
+
+fn stop(program: &mut Program) {
+    kill_process(Pid::from_child(&program.child), Signal::INT).unwrap();
+    assert_eq!(program.child.wait().unwrap().code(), Some(0));
+}
+
+fn attribute<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {
+    let found = attributes.iter().find(|attribute| attribute.key == key);
+    match found.and_then(|attribute| attribute.value.as_ref()?.value.as_ref()) {
+        Some(Value::StringValue(text)) => text,
+        _ => panic!("no {key} in {attributes:?}"),
+    }
+}
+
+#[test]
+fn every_call_is_a_span_under_its_callers_and_the_last_ones_are_sent_before_the_end() {
+    let (address, posted) = collector();
+    let mut program = start(&format!(
+        "otlp: {{endpoint: \"http://{address}\", headers: {{x-key: {{file: key}}}}, metrics_interval: \"off\"}}\n"
+    ));
+    let call = |traceparent: &str| {
+        let head =
+            format!("GET /t HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer 0123456789abcdef\r\n{traceparent}");
+        assert_eq!(exchange(program.listen, &head, "").0, 503);
+    };
+    call(&format!("traceparent: 00-{TRACE}-00f067aa0ba902b7-01\r\n"));
+    call("");
+    call(&format!("traceparent: 00-{TRACE}-00f067aa0ba902b7-00\r\n"));
+    stop(&mut program);
+
+    let mut spans: Vec<Span> = Vec::new();
+    for (path, key, body) in posted.try_iter() {
+        assert_eq!((path.as_str(), key.as_str()), ("/v1/traces", "s3cret"));
+        assert!(!String::from_utf8_lossy(&body).contains("0123456789abcdef"));
+        for resource in ExportTraceServiceRequest::decode(body.as_slice()).unwrap().resource_spans {
+            assert_eq!(attribute(&resource.resource.unwrap().attributes, "service.name"), "toolvane");
+            spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
+        }
+    }
+    assert_eq!(spans.len(), 2, "a call whose caller does not record is not recorded: {spans:?}");
+    let child = spans.iter().find(|span| !span.parent_span_id.is_empty()).unwrap();
+    assert_eq!(
+        u128::from_be_bytes(child.trace_id.as_slice().try_into().unwrap()),
+        u128::from_str_radix(TRACE, 16).unwrap()
+    );
+    assert_eq!(child.parent_span_id, 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes());
+    assert_eq!(child.name, "execute_tool t");
+    assert_eq!(attribute(&child.attributes, "gen_ai.tool.name"), "t");
+    assert_eq!(attribute(&child.attributes, "error.type"), "503");
+    assert_eq!(attribute(&child.attributes, "toolvane.signature"), "sandbox-down");
+    assert_eq!(child.status.as_ref().unwrap().code(), StatusCode::Error);
+}
+
+#[test]
+fn metrics_are_sent_as_they_are_scraped() {
+    let (address, posted) = collector();
+    let program = start(&format!("otlp: {{endpoint: \"http://{address}/\", metrics_interval: 1s}}\n"));
+    assert_eq!(exchange(program.listen, "GET /t HTTP/1.1\r\nhost: localhost\r\n", "").0, 503);
+    loop {
+        let (path, _, body) = posted.recv_timeout(PATIENCE).unwrap();
+        if path != "/v1/metrics" {
+            continue;
+        }
+        let request = ExportMetricsServiceRequest::decode(body.as_slice()).unwrap();
+        let metrics: Vec<_> = request
+            .resource_metrics
+            .into_iter()
+            .flat_map(|all| all.scope_metrics)
+            .flat_map(|scope| scope.metrics)
+            .collect();
+        let named =
+            |name: &str| metrics.iter().find(|metric| metric.name == name).and_then(|metric| metric.data.as_ref());
+        let Some(Data::Sum(calls)) =
+            named("toolvane_calls_total").filter(|data| matches!(data, Data::Sum(sum) if !sum.data_points.is_empty()))
+        else {
+            continue;
+        };
+        let point = &calls.data_points[0];
+        assert!(calls.is_monotonic);
+        assert_eq!(attribute(&point.attributes, "tool"), "t");
+        assert_eq!(point.value, Some(number_data_point::Value::AsDouble(1.0)));
+        assert!(point.start_time_unix_nano > 0 && point.start_time_unix_nano <= point.time_unix_nano);
+        let Some(Data::Histogram(durations)) = named("toolvane_call_duration_seconds") else { panic!("{metrics:?}") };
+        let point = &durations.data_points[0];
+        assert_eq!((point.count, point.bucket_counts.iter().sum::<u64>()), (1, 1));
+        assert_eq!(point.bucket_counts.len(), point.explicit_bounds.len() + 1);
+        assert!(matches!(named("toolvane_health_documents"), Some(Data::Gauge(_))), "{metrics:?}");
+        return;
+    }
+}
+
+#[test]
+fn a_collector_that_is_away_keeps_nobody_from_calling_or_leaving() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut program = start(&format!("otlp: {{endpoint: \"http://{nobody}\", metrics_interval: 1s}}\n"));
+    assert_eq!(exchange(program.listen, "GET /t HTTP/1.1\r\nhost: localhost\r\n", "").0, 503);
+    program.logged("metrics could not be sent; the next export holds them");
+    stop(&mut program);
+}
