@@ -20,6 +20,9 @@ FUZZ_TARGETS := exchange sse hint rules
 RUST_TESTS := $(shell cargo nextest --version >/dev/null 2>&1 && echo cargo nextest run --no-fail-fast || echo cargo test --lib --bins --tests --no-fail-fast)
 ALONE := $(if $(findstring nextest,$(RUST_TESTS)),,-- --test-threads=1)
 
+# Optimised, but for what takes longest in building it.
+UNLINKED := CARGO_PROFILE_RELEASE_LTO=off
+
 COUNTS := cargo run --quiet --release --manifest-path benches/counts/Cargo.toml --target-dir target/counts --
 PROXY_BENCH := cargo run --release --manifest-path benches/proxy/Cargo.toml --target-dir .cache/bench/build --
 
@@ -73,9 +76,9 @@ docs: ## Write docs/reference and the dashboards anew
 test: lint unit e2e check-deploy ## All that must pass before a merge; under 30 minutes on two cores
 
 verify: test counts verify-browser ## What is long: a real browser, 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble, a little fuzzing
-	PROPTEST_CASES=10000 CARGO_PROFILE_RELEASE_LTO=off $(RUST_TESTS) --release --features verify $(ALONE)
-	CARGO_PROFILE_RELEASE_LTO=off cargo run --release --example simulate
-	cargo build --release --bin toolvane
+	PROPTEST_CASES=10000 $(UNLINKED) $(RUST_TESTS) --release --features verify $(ALONE)
+	$(UNLINKED) cargo run --release --features verify --example simulate
+	$(UNLINKED) cargo build --release --features verify --bin toolvane
 	python3 tests/e2e/run.py --toolvane=../../target/release/toolvane --long $(PYTEST)
 	$(MAKE) fuzz FUZZ_SECONDS=30
 
