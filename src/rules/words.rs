@@ -274,7 +274,10 @@ impl Words {
         } else if negation.is_some() && is(b"won") {
             self.push("will not");
         } else if negation.is_some() {
-            self.push_lower(part(start, end - 1));
+            // Of a negation that stands by itself nothing is left.
+            if end - 1 > start {
+                self.push_lower(part(start, end - 1));
+            }
             self.push("not");
         } else {
             self.push_lower(word);
@@ -480,6 +483,7 @@ mod tests {
             ("HTTPError: 503", "http error 503 ."),
             ("OAuth isn't set; can't go on", "oauth is not set . can not go on ."),
             ("you cannot", "you can not ."),
+            ("is N'T", "is not ."),
             ("see https://a.test/rate-limit/x, now", "see now ."),
             ("open '/etc/not-found' failed", "open name failed ."),
             ("and/or a.b.TimeoutException", "and or a b timeout exception ."),

@@ -118,7 +118,9 @@ impl Words {
         } else if negated && is("won") {
             self.push("will not");
         } else if negated {
-            self.push_letters(part(start, end - 1));
+            if end - 1 > start {
+                self.push_letters(part(start, end - 1));
+            }
             self.push("not");
         } else {
             self.push_letters(part(start, end));
