@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::header::{AsHeaderName, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,6 +20,9 @@ pub const JSON_BOUND: usize = 256 * 1024;
 
 /// How much of a call's log is kept, in bytes.
 pub const LOG_BOUND: usize = 4 * 1024;
+
+/// The header field, or trailer, in which gRPC states how a call ended.
+pub(crate) static GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// What a backend speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -196,14 +200,14 @@ impl Exchange {
     }
 
     /// The value of a header field as text, the first one where there are several.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: impl AsHeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|v| v.to_str().ok())
     }
 
     /// Whether the body of this HTTP answer may turn out to be an error envelope, going by its head. (MCP results are read
     /// in any case.)
     pub fn may_hold_envelope(&self) -> bool {
-        let length = self.header("content-length").and_then(|length| length.trim().parse::<usize>().ok());
+        let length = self.header(CONTENT_LENGTH).and_then(|length| length.trim().parse::<usize>().ok());
         let kind = self.content_type();
         self.kind == BackendKind::Http
             && length.is_none_or(|length| length <= ENVELOPE_BOUND)
@@ -224,12 +228,12 @@ impl Exchange {
 
     /// Whether a gRPC status says that the call failed.
     fn grpc_failed(&self) -> bool {
-        self.header("grpc-status").is_some_and(|status| status.trim() != "0")
+        self.header(&GRPC_STATUS).is_some_and(|status| status.trim() != "0")
     }
 
     /// The media type of the answer, without parameters; empty if none is given.
     pub fn content_type(&self) -> &str {
-        self.header("content-type").and_then(|v| v.split(';').next()).unwrap_or("").trim()
+        self.header(CONTENT_TYPE).and_then(|v| v.split(';').next()).unwrap_or("").trim()
     }
 
     /// Whether the call succeeded by structure alone (DESIGN 4): an MCP result without `isError`, or a 2xx or 3xx of an

@@ -2,6 +2,8 @@
 
 use std::cell::OnceCell;
 
+use http::HeaderName;
+use http::header::WWW_AUTHENTICATE;
 use serde_json::Value;
 
 use super::bits::Bits;
@@ -13,6 +15,8 @@ use super::words::{PART_BOUND, Words};
 
 /// What stands for the name of the called tool among the words of a reason, so that the words of a name are no reason.
 const THIS_TOOL: &str = "thistool";
+/// What gRPC says of a failure.
+static GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// A name without any of these is a single word like any other.
 const SEPARATORS: [char; 5] = ['_', '-', '.', '/', ':'];
 
@@ -22,9 +26,11 @@ pub(crate) struct Facts<'a> {
     text: OnceCell<String>,
     folded: OnceCell<String>,
     embedded: OnceCell<Vec<Value>>,
+    codes_as_written: OnceCell<Vec<String>>,
     codes: OnceCell<Vec<String>>,
     reason: OnceCell<String>,
     statuses: OnceCell<Vec<u16>>,
+    quoted_rpc_code: OnceCell<Option<i64>>,
     needles: OnceCell<Bits>,
     reason_needles: OnceCell<Bits>,
     target: OnceCell<bool>,
@@ -37,9 +43,11 @@ impl<'a> Facts<'a> {
             text: OnceCell::new(),
             folded: OnceCell::new(),
             embedded: OnceCell::new(),
+            codes_as_written: OnceCell::new(),
             codes: OnceCell::new(),
             reason: OnceCell::new(),
             statuses: OnceCell::new(),
+            quoted_rpc_code: OnceCell::new(),
             needles: OnceCell::new(),
             reason_needles: OnceCell::new(),
             target: OnceCell::new(),
@@ -66,7 +74,12 @@ impl<'a> Facts<'a> {
 
     /// The answer's machine codes in their normal form.
     pub(crate) fn codes(&self) -> &[String] {
-        self.codes.get_or_init(|| codes::of(self.exchange, self.text(), self.embedded()))
+        self.codes.get_or_init(|| codes::normalized(self.codes_as_written()))
+    }
+
+    /// The answer's machine codes as they are written.
+    fn codes_as_written(&self) -> &[String] {
+        self.codes_as_written.get_or_init(|| codes::of(self.exchange, self.text(), self.embedded()))
     }
 
     /// The words of the reason that the failure gives: its codes and its texts. Of an error envelope of MCP the codes
@@ -74,12 +87,15 @@ impl<'a> Facts<'a> {
     pub(crate) fn reason(&self) -> &str {
         self.reason.get_or_init(|| {
             let mut words = Words::default();
-            codes::as_written(self.exchange, self.text(), self.embedded(), |code| words.add(code));
+            // A sentence in a member for codes is none.
+            let codes = self.codes_as_written().iter().filter(|code| !code.contains(char::is_whitespace));
+            codes.for_each(|code| words.add(code));
             if !self.exchange.is_mcp_envelope() {
                 let tool = Some(&*self.exchange.tool).filter(|tool| tool.contains(SEPARATORS));
                 parts(self.exchange, |part| {
                     let part = bounded(part, PART_BOUND);
-                    match tool {
+                    let named = |tool: &&str| memchr::memmem::find(part.as_bytes(), tool.as_bytes()).is_some();
+                    match tool.filter(named) {
                         Some(tool) => words.add(&part.replace(tool, THIS_TOOL)),
                         None => words.add(&part),
                     }
@@ -103,14 +119,16 @@ impl<'a> Facts<'a> {
 
     /// The JSON-RPC code at the heart of the failure: the innermost that its text quotes.
     pub(crate) fn quoted_rpc_code(&self) -> Option<i64> {
-        quoted::rpc_code(self.text())
+        *self.quoted_rpc_code.get_or_init(|| quoted::rpc_code(self.text()))
     }
 
-    /// Which needles of the table occur in the view; `scan` finds them.
-    pub(crate) fn needles(&self, view: View, scan: impl FnOnce(&str) -> Bits) -> &Bits {
+    /// Which needles of the table occur in the view; `scan` finds them, in whatever case of ASCII.
+    pub(crate) fn needles(&self, view: View, scan: impl FnOnce(&[u8]) -> Bits) -> &Bits {
         match view {
-            View::Text => self.needles.get_or_init(|| scan(self.folded())),
-            View::Reason => self.reason_needles.get_or_init(|| scan(self.reason())),
+            // Capitals of ASCII are the scan's to fold.
+            View::Text if self.text().is_ascii() => self.needles.get_or_init(|| scan(self.text().as_bytes())),
+            View::Text => self.needles.get_or_init(|| scan(self.folded().as_bytes())),
+            View::Reason => self.reason_needles.get_or_init(|| scan(self.reason().as_bytes())),
         }
     }
 
@@ -153,7 +171,7 @@ pub(crate) enum View {
 }
 
 fn whole_text(exchange: &Exchange) -> String {
-    let mut text = String::new();
+    let mut text = String::with_capacity(exchange.text.len().min(TEXT_BOUND) + 64);
     parts(exchange, |part| {
         text.push_str(&bounded(part, TEXT_BOUND));
         text.push('\n');
@@ -180,12 +198,13 @@ fn parts(exchange: &Exchange, mut take: impl FnMut(&str)) {
         }
     }
     add(&exchange.text);
-    if let Some(body) = exchange.json.as_ref().filter(|_| exchange.text.contains('\\')) {
+    if let Some(body) = exchange.json.as_ref().filter(|_| memchr::memchr(b'\\', exchange.text.as_bytes()).is_some()) {
         add(&strings_of(body));
     }
-    let challenge = exchange.header("www-authenticate").unwrap_or("");
-    add(codes::quoted_parameter(challenge, "error_description").unwrap_or(""));
-    add(exchange.header("grpc-message").unwrap_or(""));
+    if let Some(challenge) = exchange.header(WWW_AUTHENTICATE) {
+        add(codes::quoted_parameter(challenge, "error_description").unwrap_or(""));
+    }
+    add(exchange.header(&GRPC_MESSAGE).unwrap_or(""));
     if !answered {
         take(&exchange.log);
     }

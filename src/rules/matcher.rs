@@ -26,6 +26,8 @@ pub(crate) struct Matcher {
     pub(crate) regexes: Option<Vec<usize>>,
     pub(crate) phrases: Option<Vec<usize>>,
     not: Option<Box<Matcher>>,
+    /// The clauses that are stated, cheapest first.
+    stated: Box<[&'static Check]>,
 }
 
 impl Matcher {
@@ -35,15 +37,16 @@ impl Matcher {
         let regexes = when.regex.as_ref().map(|all| all.iter().map(|r| text.regex(r)).collect());
         let phrases = when.phrases.as_ref().map(|all| all.iter().map(|r| reason.regex(r)).collect());
         let not = when.not.as_ref().map(|not| Box::new(Matcher::new(not, text, reason)));
-        Matcher { when: When { not: None, ..when.clone() }, needles, regexes, phrases, not }
+        let stated = CHECKS.iter().filter(|check| (check.is_stated)(when)).collect();
+        Matcher { when: When { not: None, ..when.clone() }, needles, regexes, phrases, not, stated }
     }
 
     /// The first clause that does not hold; `None` if the rule matches.
     pub(crate) fn first_unmet(&self, facts: &Facts<'_>, search: &Views) -> Option<Clause> {
-        let unmet = self.clauses(facts, search).find(|(_, holds)| !holds).map(|(clause, _)| clause);
+        let unmet = self.stated.iter().find(|check| !(check.holds)(self, facts, search)).map(|check| check.clause);
         unmet.or_else(|| {
             let not = self.not.as_ref()?;
-            not.clauses(facts, search).any(|(_, holds)| holds).then_some("not")
+            not.stated.iter().any(|check| (check.holds)(not, facts, search)).then_some("not")
         })
     }
 
@@ -56,54 +59,111 @@ impl Matcher {
             && named(&self.when.content_type, &exchange.content_type().to_lowercase())
             && (self.when.reads_body() || self.not.as_ref().is_some_and(|not| not.when.reads_body()))
     }
+}
 
-    /// Each clause that is stated, cheapest first, with whether it holds; worked out one by one.
-    fn clauses<'a>(&'a self, facts: &'a Facts<'_>, search: &'a Views) -> impl Iterator<Item = (Clause, bool)> + 'a {
-        let target = ("target", self.when.target.map(|wanted| wanted == facts.target()));
-        CHECKS
-            .into_iter()
-            .map(move |(clause, check)| (clause, check(self, facts, search)))
-            .chain([target])
-            .filter_map(|(clause, holds)| Some((clause, holds?)))
+/// How a clause is checked.
+struct Check {
+    clause: Clause,
+    is_stated: fn(&When) -> bool,
+    /// Asked only of rules that state it.
+    holds: fn(&Matcher, &Facts<'_>, &Views) -> bool,
+}
+
+const fn check(clause: Clause, is_stated: fn(&When) -> bool, holds: fn(&Matcher, &Facts<'_>, &Views) -> bool) -> Check {
+    Check { clause, is_stated, holds }
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.clause)
     }
 }
 
-type Check = (Clause, fn(&Matcher, &Facts<'_>, &Views) -> Option<bool>);
-
-/// All clauses but `target` and `not`, cheapest first.
-const CHECKS: [Check; 18] = [
-    ("httpStatus", |m, f, _| m.when.status.as_ref().map(|set| is_in(f.exchange.status, |s| set.contains(&s)))),
-    ("httpStatusRange", |m, f, _| {
-        m.when.status_range.map(|(from, to)| is_in(f.exchange.status, |s| (from..=to).contains(&s)))
-    }),
-    ("exceptionType", |m, f, _| m.when.faults.as_ref().map(|faults| has_fault(faults, f.exchange))),
-    ("kind", |m, f, _| m.when.kind.map(|kind| kind == f.exchange.kind)),
-    ("mcpError", |m, f, _| m.when.mcp_error.map(|wanted| f.exchange.is_error() == Some(wanted))),
-    ("rpcCode", |m, f, _| {
-        m.when.rpc_code.as_ref().map(|set| f.exchange.rpc_code().is_some_and(|code| set.contains(&code)))
-    }),
-    ("envelope", |m, f, _| m.when.envelope.map(|wanted| f.exchange.is_envelope() == wanted)),
-    ("tool", |m, f, _| m.when.tool.as_ref().map(|globs| any(globs, &f.exchange.tool))),
-    ("backend", |m, f, _| m.when.backend.as_ref().map(|globs| any(globs, &f.exchange.backend))),
-    ("contentType", |m, f, _| {
-        m.when.content_type.as_ref().map(|globs| any(globs, &f.exchange.content_type().to_lowercase()))
-    }),
-    ("header", |m, f, _| stated(&m.when.headers).map(|all| all.iter().all(|(n, w)| has_header(f.exchange, n, w)))),
-    ("json", |m, f, _| stated(&m.when.json).map(|all| all.iter().all(|(p, want)| has_json(f, p, want)))),
-    ("errorCode", |m, f, _| m.when.codes.as_ref().map(|globs| f.codes().iter().any(|code| any(globs, code)))),
-    ("bodyContains", |m, f, s| m.needles.as_ref().map(|ids| ids.iter().any(|id| s.text.needles(f).contains(*id)))),
-    ("bodyRegex", |m, f, s| m.regexes.as_ref().map(|ids| ids.iter().any(|id| s.text.regex_matches(*id, f)))),
-    ("reasonWords", |m, f, s| m.phrases.as_ref().map(|ids| ids.iter().any(|id| s.reason.regex_matches(*id, f)))),
-    ("quotedStatus", |m, f, _| {
-        m.when.quoted_status.as_ref().map(|set| f.quoted_statuses().iter().any(|status| set.contains(status)))
-    }),
-    ("quotedRpcCode", |m, f, _| {
-        m.when.quoted_rpc.as_ref().map(|set| f.quoted_rpc_code().is_some_and(|code| set.contains(&code)))
-    }),
+/// All clauses but `not`, cheapest first.
+static CHECKS: [Check; 19] = [
+    check(
+        "httpStatus",
+        |w| w.status.is_some(),
+        |m, f, _| any_of(&m.when.status, |set| is_in(f.exchange.status, |s| set.contains(&s))),
+    ),
+    check(
+        "httpStatusRange",
+        |w| w.status_range.is_some(),
+        |m, f, _| any_of(&m.when.status_range, |(from, to)| is_in(f.exchange.status, |s| (*from..=*to).contains(&s))),
+    ),
+    check(
+        "exceptionType",
+        |w| w.faults.is_some(),
+        |m, f, _| any_of(&m.when.faults, |faults| has_fault(faults, f.exchange)),
+    ),
+    check("kind", |w| w.kind.is_some(), |m, f, _| m.when.kind == Some(f.exchange.kind)),
+    check(
+        "mcpError",
+        |w| w.mcp_error.is_some(),
+        |m, f, _| m.when.mcp_error.is_some() && m.when.mcp_error == f.exchange.is_error(),
+    ),
+    check(
+        "rpcCode",
+        |w| w.rpc_code.is_some(),
+        |m, f, _| any_of(&m.when.rpc_code, |set| f.exchange.rpc_code().is_some_and(|code| set.contains(&code))),
+    ),
+    check("envelope", |w| w.envelope.is_some(), |m, f, _| m.when.envelope == Some(f.exchange.is_envelope())),
+    check("tool", |w| w.tool.is_some(), |m, f, _| any_of(&m.when.tool, |globs| any(globs, &f.exchange.tool))),
+    check(
+        "backend",
+        |w| w.backend.is_some(),
+        |m, f, _| any_of(&m.when.backend, |globs| any(globs, &f.exchange.backend)),
+    ),
+    check(
+        "contentType",
+        |w| w.content_type.is_some(),
+        |m, f, _| any_of(&m.when.content_type, |globs| any(globs, &f.exchange.content_type().to_lowercase())),
+    ),
+    check(
+        "header",
+        |w| !w.headers.is_empty(),
+        |m, f, _| m.when.headers.iter().all(|(name, want)| has_header(f.exchange, name, want)),
+    ),
+    check(
+        "json",
+        |w| !w.json.is_empty(),
+        |m, f, _| m.when.json.iter().all(|(pointer, want)| has_json(f, pointer, want)),
+    ),
+    check(
+        "errorCode",
+        |w| w.codes.is_some(),
+        |m, f, _| any_of(&m.when.codes, |globs| f.codes().iter().any(|code| any(globs, code))),
+    ),
+    check(
+        "bodyContains",
+        |w| w.contains.is_some(),
+        |m, f, s| any_of(&m.needles, |ids| ids.iter().any(|id| s.text.needles(f).contains(*id))),
+    ),
+    check(
+        "bodyRegex",
+        |w| w.regex.is_some(),
+        |m, f, s| any_of(&m.regexes, |ids| ids.iter().any(|id| s.text.regex_matches(*id, f))),
+    ),
+    check(
+        "reasonWords",
+        |w| w.phrases.is_some(),
+        |m, f, s| any_of(&m.phrases, |ids| ids.iter().any(|id| s.reason.regex_matches(*id, f))),
+    ),
+    check(
+        "quotedStatus",
+        |w| w.quoted_status.is_some(),
+        |m, f, _| any_of(&m.when.quoted_status, |set| f.quoted_statuses().iter().any(|status| set.contains(status))),
+    ),
+    check(
+        "quotedRpcCode",
+        |w| w.quoted_rpc.is_some(),
+        |m, f, _| any_of(&m.when.quoted_rpc, |set| f.quoted_rpc_code().is_some_and(|code| set.contains(&code))),
+    ),
+    check("target", |w| w.target.is_some(), |m, f, _| m.when.target == Some(f.target())),
 ];
 
-fn stated<T>(all: &[T]) -> Option<&[T]> {
-    (!all.is_empty()).then_some(all)
+fn any_of<T>(wanted: &Option<T>, holds: impl Fn(&T) -> bool) -> bool {
+    wanted.as_ref().is_some_and(holds)
 }
 
 fn any(globs: &[Glob], text: &str) -> bool {

@@ -7,6 +7,7 @@ mod bits;
 pub mod case;
 mod codes;
 mod cover;
+mod dense;
 mod derive;
 mod envelope;
 pub mod exchange;

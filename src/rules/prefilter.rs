@@ -10,12 +10,41 @@ use super::text::fold;
 const LITERAL_MIN: usize = 3;
 /// A set larger than this is not worth looking for.
 const LITERALS_MAX: usize = 64;
+/// Further sets are looked for only if they are small, since every literal makes the automaton larger.
+const LITERALS_TOO_MAX: usize = 12;
+/// How many further sets are looked for.
+const SETS_MAX: usize = 2;
 
 /// Lower-case literals of which at least one stands in every text, folded, that `pattern` matches; `None` if there is no
 /// such set that is worth looking for.
 pub(crate) fn required(pattern: &str) -> Option<Vec<String>> {
     let hir = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
     best_of(&hir)
+}
+
+/// Further such sets, of which a matching text has to hold a literal each, the longest literals first.
+pub(crate) fn required_too(pattern: &str) -> Vec<Vec<String>> {
+    let hir = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok();
+    let mut sets = hir.as_ref().map(sets_of).unwrap_or_default();
+    let best = hir.as_ref().and_then(best_of);
+    sets.retain(|set| set.len() <= LITERALS_TOO_MAX && best.as_ref() != Some(set));
+    sets.sort_by_key(|set| std::cmp::Reverse(shortest(set)));
+    sets.truncate(SETS_MAX);
+    sets
+}
+
+/// All sets of which each is required.
+fn sets_of(hir: &Hir) -> Vec<Vec<String>> {
+    match hir.kind() {
+        HirKind::Capture(group) => sets_of(&group.sub),
+        HirKind::Repetition(repeated) if repeated.min > 0 => sets_of(&repeated.sub),
+        HirKind::Concat(parts) => {
+            let mut sets = candidates(parts, sets_of);
+            sets.retain(|set| shortest(set) >= LITERAL_MIN);
+            sets
+        }
+        _ => best_of(hir).into_iter().collect(),
+    }
 }
 
 fn best_of(hir: &Hir) -> Option<Vec<String>> {
@@ -37,6 +66,13 @@ fn best_of(hir: &Hir) -> Option<Vec<String>> {
 
 /// Of a row of parts: the longest run of plain characters, or the best set of one of the parts.
 fn best_of_concat(parts: &[Hir]) -> Option<Vec<String>> {
+    let candidates = candidates(parts, |part| best_of(part).into_iter().collect());
+    let best = candidates.into_iter().max_by_key(|set| (shortest(set), std::cmp::Reverse(set.len())))?;
+    (shortest(&best) >= LITERAL_MIN).then_some(best)
+}
+
+/// The runs of plain characters in a row of parts, and what its other parts require.
+fn candidates(parts: &[Hir], of_part: impl Fn(&Hir) -> Vec<Vec<String>>) -> Vec<Vec<String>> {
     let mut candidates: Vec<Vec<String>> = Vec::new();
     let mut run = String::new();
     for part in parts {
@@ -47,15 +83,18 @@ fn best_of_concat(parts: &[Hir]) -> Option<Vec<String>> {
             None => {
                 candidates.push(vec![std::mem::take(&mut run)]);
                 if !matches!(part.kind(), HirKind::Class(_) | HirKind::Literal(_)) {
-                    candidates.extend(best_of(part));
+                    candidates.extend(of_part(part));
                 }
             }
         }
     }
     candidates.push(vec![run]);
-    let shortest = |set: &Vec<String>| set.iter().map(String::len).min().unwrap_or(0);
-    let best = candidates.into_iter().max_by_key(|set| (shortest(set), std::cmp::Reverse(set.len())))?;
-    (shortest(&best) >= LITERAL_MIN).then_some(best)
+    candidates
+}
+
+/// The length of the shortest literal.
+fn shortest(set: &[String]) -> usize {
+    set.iter().map(String::len).min().unwrap_or(0)
 }
 
 /// The one text that a part stands for, letter case aside.
@@ -87,7 +126,7 @@ fn one_letter(class: &Class) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
-    use super::required;
+    use super::{required, required_too};
 
     #[test]
     fn the_literals_are_those_that_no_match_can_do_without() {
@@ -110,6 +149,21 @@ mod tests {
             let found = required(pattern);
             let expected = expected.map(|all| all.into_iter().map(str::to_owned).collect::<Vec<_>>());
             assert_eq!(found, expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn further_literals_stand_in_every_match_too() {
+        for (pattern, expected) in [
+            (r"(?i)\brate[ -]?limit\b", vec![vec!["rate"]]),
+            (r"(?i)(?:expired|revoked).{0,9}tokens?", vec![vec!["token"]]),
+            (r"(?:^| )(?:tokens?|keys?)(?: [^ .]+){0,4} (?:expireds?)(?:$| )", vec![vec!["token", "key"]]),
+            (r"(?:abc.(?:defg|hijk))+", vec![vec!["abc"]]),
+            (r"(?:abc.(?:defg|hijk))*", vec![]),
+            (r"abc|def.ghi", vec![]),
+            (r"timed out", vec![]),
+        ] {
+            assert_eq!(required_too(pattern), expected, "{pattern}");
         }
     }
 

@@ -9,9 +9,10 @@ use aho_corasick::nfa::contiguous;
 use aho_corasick::{Anchored, MatchKind, StartKind, dfa};
 
 use super::bits::Bits;
+use super::dense::Dense;
 use super::facts::{Facts, View};
 use super::pattern::Pattern;
-use super::prefilter::required;
+use super::prefilter::{required, required_too};
 
 /// Up to how many needles the automaton is built for speed; beyond that, for memory.
 const FAST_NEEDLES_MAX: usize = 4_000;
@@ -31,6 +32,8 @@ pub(crate) struct Search {
 struct Guarded {
     regex: Pattern,
     needles: Option<Vec<usize>>,
+    /// Further sets of needles, of each of which one must have been seen.
+    too: Vec<Vec<usize>>,
 }
 
 impl Search {
@@ -50,15 +53,20 @@ impl Search {
         number
     }
 
+    fn numbers(&mut self, needles: &[String]) -> Vec<usize> {
+        needles.iter().map(|text| self.needle(text)).collect()
+    }
+
     /// The number of a regex.
     pub(crate) fn regex(&mut self, regex: &Pattern) -> usize {
         if let Some(number) = self.known.get(regex.as_str()) {
             return *number;
         }
         let needles = required(regex.as_str());
-        let needles = needles.map(|all| all.iter().map(|text| self.needle(text)).collect());
+        let needles = needles.map(|all| self.numbers(&all));
+        let too = required_too(regex.as_str()).iter().map(|all| self.numbers(all)).collect();
         let number = self.regexes.len();
-        self.regexes.push(Guarded { regex: regex.clone(), needles });
+        self.regexes.push(Guarded { regex: regex.clone(), needles, too });
         self.known.insert(regex.as_str().to_owned(), number);
         number
     }
@@ -68,36 +76,35 @@ impl Search {
     /// # Errors
     /// If the needles exceed what one automaton can hold.
     pub(crate) fn build(self) -> Result<Built, String> {
-        let automaton = if self.texts.len() <= FAST_NEEDLES_MAX {
+        let needles = if self.texts.len() <= FAST_NEEDLES_MAX {
             let built = dfa::Builder::new()
                 .match_kind(MatchKind::Standard)
                 .start_kind(StartKind::Unanchored)
                 .prefilter(false)
                 .build(&self.texts);
-            built.map(|automaton| Needles::Fast(Arc::new(automaton)))
+            built.map(|automaton| Needles::Fast(Arc::new(Dense::new(&automaton, &self.texts))))
         } else {
             let built = contiguous::Builder::new().match_kind(MatchKind::Standard).prefilter(false).build(&self.texts);
             built.map(|automaton| Needles::Small(Arc::new(automaton)))
         };
-        let automaton =
-            automaton.map_err(|e| format!("the needles of all rules do not fit into one automaton: {e}"))?;
-        Ok(Built { view: self.view, automaton, needle_count: self.texts.len(), regexes: self.regexes })
+        let needles = needles.map_err(|e| format!("the needles of all rules do not fit into one automaton: {e}"))?;
+        Ok(Built { view: self.view, needles, needle_count: self.texts.len(), regexes: self.regexes })
     }
 }
 
-/// All needles in one automaton.
+/// All needles in one automaton. Capitals of ASCII are read as small letters.
 #[derive(Clone, Debug)]
 enum Needles {
-    Fast(Arc<dfa::DFA>),
+    Fast(Arc<Dense>),
     Small(Arc<contiguous::NFA>),
 }
 
 impl Needles {
-    fn seen_in(&self, text: &str, count: usize) -> Bits {
+    fn seen_in(&self, text: &[u8], count: usize) -> Bits {
         let mut seen = Bits::empty(count);
         match self {
-            Needles::Fast(automaton) => walk(&**automaton, text.as_bytes(), &mut seen),
-            Needles::Small(automaton) => walk(&**automaton, text.as_bytes(), &mut seen),
+            Needles::Fast(dense) => dense.walk(text, &mut seen),
+            Needles::Small(automaton) => walk(&**automaton, text, &mut seen),
         }
         seen
     }
@@ -108,7 +115,7 @@ impl Needles {
 fn walk(automaton: &impl Automaton, text: &[u8], seen: &mut Bits) {
     let Ok(mut state) = automaton.start_state(Anchored::No) else { return };
     for byte in text {
-        state = automaton.next_state(Anchored::No, state, *byte);
+        state = automaton.next_state(Anchored::No, state, byte.to_ascii_lowercase());
         if automaton.is_special(state) && automaton.is_match(state) {
             (0..automaton.match_len(state)).for_each(|at| seen.insert(automaton.match_pattern(state, at).as_usize()));
         }
@@ -119,7 +126,7 @@ fn walk(automaton: &impl Automaton, text: &[u8], seen: &mut Bits) {
 #[derive(Clone, Debug)]
 pub(crate) struct Built {
     view: View,
-    automaton: Needles,
+    needles: Needles,
     needle_count: usize,
     regexes: Vec<Guarded>,
 }
@@ -132,14 +139,14 @@ impl Built {
 
     /// Which needles occur in the view.
     pub(crate) fn needles<'f>(&self, facts: &'f Facts<'_>) -> &'f Bits {
-        facts.needles(self.view, |text| self.automaton.seen_in(text, self.needle_count))
+        facts.needles(self.view, |text| self.needles.seen_in(text, self.needle_count))
     }
 
     /// Whether a regex matches the view.
     pub(crate) fn regex_matches(&self, number: usize, facts: &Facts<'_>) -> bool {
         let Some(guarded) = self.regexes.get(number) else { return false };
         let seen = self.needles(facts);
-        guarded.needles.as_ref().is_none_or(|needles| needles.iter().any(|needle| seen.contains(*needle)))
+        guarded.needles.iter().chain(&guarded.too).all(|set| set.iter().any(|needle| seen.contains(*needle)))
             && guarded.regex.is_match(facts.bytes(self.view))
     }
 

@@ -20,7 +20,7 @@ use toolvane::mcp::list::{self, Edit, ListEdit};
 use toolvane::mcp::{Format, request};
 use toolvane::proxy::net::{Body, ConnInfo};
 use toolvane::proxy::{Parts, Proxy, RuleSet};
-use toolvane::rules::{Answer, Classification, Exchange, Limits, Scope, Table, Verdict, load};
+use toolvane::rules::{Answer, BackendKind, Classification, Exchange, Limits, Scope, TEXT_BOUND, Table, Verdict, load};
 use toolvane::telemetry::{self, Telemetry};
 use toolvane::yaml::Source;
 
@@ -45,9 +45,44 @@ pub const NAMES: &[&str] = &[
     "classify a success",
     "classify a tool error",
     "classify a 503, 1,000 rules",
+    "classify a tool error of 2 KiB, 1,000 rules",
+    "classify a 403 of 2 KiB, 1,000 rules",
+    "classify a tool error of 64 KiB, 1,000 rules",
+    "classify a 500 of 64 KiB, 1,000 rules",
+    "classify 64 KiB of a, 1,000 rules",
+    "classify deep JSON, 1,000 rules",
+    "classify open brackets, 1,000 rules",
+    "classify 6,000 entries, 1,000 rules",
+    "classify 10,000 entries cut off, 1,000 rules",
+    "classify 64 KiB of tags, 1,000 rules",
+    "classify 64 KiB of rate limits, 1,000 rules",
     "list of 200 tools, untouched",
     "list of 200 tools, 20 annotated",
     "short-circuit, from request to answer",
+];
+
+/// What a part may take at most, whatever its baseline: a classification is to take microseconds with a thousand rules.
+pub const MOST: &[(&str, u64)] = &[
+    ("classify a success", 600),
+    ("classify a tool error of 2 KiB, 1,000 rules", 150_000),
+    ("classify a 403 of 2 KiB, 1,000 rules", 150_000),
+    ("classify a tool error of 64 KiB, 1,000 rules", 2_000_000),
+    ("classify a 500 of 64 KiB, 1,000 rules", 2_000_000),
+];
+
+/// What somebody may send in order to cost much takes at most so many times as much as [`USUAL`] does.
+pub const HOSTILE_MAX: u64 = 10;
+/// A usual failure of the size that the hostile ones have.
+pub const USUAL: &str = "classify a tool error of 64 KiB, 1,000 rules";
+/// What somebody may send in order to cost much.
+pub const HOSTILE: &[&str] = &[
+    "classify 64 KiB of a, 1,000 rules",
+    "classify deep JSON, 1,000 rules",
+    "classify open brackets, 1,000 rules",
+    "classify 6,000 entries, 1,000 rules",
+    "classify 10,000 entries cut off, 1,000 rules",
+    "classify 64 KiB of tags, 1,000 rules",
+    "classify 64 KiB of rate limits, 1,000 rules",
 ];
 
 const NOW: Now = Now { tick: Tick(1_000_000), wall: Wall(1_790_000_000_000) };
@@ -124,6 +159,23 @@ fn prepare(name: &str) -> Result<Work> {
             1_000,
             Exchange { status: Some(503), text: "the server is busy, come back".into(), ..Exchange::default() },
         )?,
+        "classify a tool error of 2 KiB, 1,000 rules" => classify(1_000, unknown(2_048))?,
+        "classify a 403 of 2 KiB, 1,000 rules" => classify(1_000, refused(403, 2_048))?,
+        "classify a tool error of 64 KiB, 1,000 rules" => classify(1_000, unknown(TEXT_BOUND))?,
+        "classify a 500 of 64 KiB, 1,000 rules" => classify(1_000, refused(500, TEXT_BOUND - 500))?,
+        "classify 64 KiB of a, 1,000 rules" => classify(1_000, succeeded(true, "a".repeat(TEXT_BOUND)))?,
+        "classify deep JSON, 1,000 rules" => {
+            classify(1_000, body(500, format!("{}{}", "[".repeat(120), "]".repeat(120))))?
+        }
+        "classify open brackets, 1,000 rules" => classify(1_000, succeeded(true, "[{\"a\":".repeat(10_900)))?,
+        "classify 6,000 entries, 1,000 rules" => classify(1_000, body(500, entries(6_000)))?,
+        "classify 10,000 entries cut off, 1,000 rules" => {
+            classify(1_000, body(500, entries(10_000).chars().take(TEXT_BOUND).collect()))?
+        }
+        "classify 64 KiB of tags, 1,000 rules" => classify(1_000, succeeded(true, "<a>".repeat(21_800)))?,
+        "classify 64 KiB of rate limits, 1,000 rules" => {
+            classify(1_000, succeeded(true, "rate limit token expired timeout ".repeat(1_980)))?
+        }
         "list of 200 tools, untouched" => rewrite(200, 0),
         "list of 200 tools, 20 annotated" => rewrite(200, 20),
         "short-circuit, from request to answer" => short_circuit()?,
@@ -305,6 +357,28 @@ fn succeeded(is_error: bool, text: String) -> Exchange {
 
 fn tool_error() -> Exchange {
     succeeded(true, "something that no rule knows. ".repeat(20))
+}
+
+/// A tool error of such a size that no rule knows.
+fn unknown(bytes: usize) -> Exchange {
+    succeeded(true, "something that no rule knows. ".repeat(bytes / 30))
+}
+
+fn body(status: u16, body: String) -> Exchange {
+    let mut exchange = Exchange { kind: BackendKind::Http, status: Some(status), ..Exchange::default() };
+    exchange.take_body(body);
+    exchange
+}
+
+/// What an HTTP tool answers in JSON, of such a size and with a code that no rule knows.
+fn refused(status: u16, bytes: usize) -> Exchange {
+    let filler = "the quick brown fox jumps over the lazy dog. ".repeat(bytes / 45);
+    body(status, format!("{{\"error\": {{\"message\": \"{filler}\", \"code\": \"unheard_of\"}}}}"))
+}
+
+/// A list of so many errors.
+fn entries(number: usize) -> String {
+    format!("[{}]", vec!["{\"code\":\"unheard_of\",\"message\":\"no\"}"; number].join(","))
 }
 
 /// The bundled table with so many rules of somebody's own.

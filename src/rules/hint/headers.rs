@@ -11,7 +11,7 @@ use crate::rules::exchange::Exchange;
 const MILLIS: [&str; 2] = ["retry-after-ms", "x-ms-retry-after-ms"];
 
 pub(super) fn wait(exchange: &Exchange, base: Wall) -> Option<Duration> {
-    let in_millis = MILLIS.iter().find_map(|name| exchange.header(name)?.trim().parse::<f64>().ok());
+    let in_millis = MILLIS.iter().find_map(|name| exchange.header(*name)?.trim().parse::<f64>().ok());
     in_millis
         .and_then(|millis| seconds(millis / 1000.0))
         .or_else(|| exchange.header("retry-after").and_then(|value| retry_after(value, base)))
@@ -57,7 +57,7 @@ fn reset_of_empty_window(exchange: &Exchange, base: Wall) -> Option<Duration> {
         let remaining = value.to_str().unwrap_or("");
         let reset = [format!("{before}reset-after{after}"), format!("{before}reset{after}")]
             .iter()
-            .find_map(|name| exchange.header(name))
+            .find_map(|name| exchange.header(name.as_str()))
             .or_else(|| plain_reset(exchange));
         if let Some(reset) = reset {
             longest = longest.max(paired(remaining, reset, base));
@@ -82,7 +82,7 @@ fn paired(remaining: &str, reset: &str, base: Wall) -> Option<Duration> {
 fn plain_reset(exchange: &Exchange) -> Option<&str> {
     ["x-ratelimit-reset-after", "ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset", "rate-limit-reset"]
         .iter()
-        .find_map(|name| exchange.header(name))
+        .find_map(|name| exchange.header(*name))
 }
 
 fn is_rate_limit(name: &str) -> bool {
