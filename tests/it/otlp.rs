@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -71,6 +71,20 @@ fn attribute<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {
     }
 }
 
+/// All spans that were posted, which must be done with.
+fn spans(posted: &Receiver<Posted>) -> Vec<Span> {
+    let mut spans = Vec::new();
+    for (path, key, body) in posted.try_iter() {
+        assert_eq!((path.as_str(), key.as_str()), ("/v1/traces", "s3cret"));
+        assert!(!String::from_utf8_lossy(&body).contains("0123456789abcdef"));
+        for resource in ExportTraceServiceRequest::decode(body.as_slice()).unwrap().resource_spans {
+            assert_eq!(attribute(&resource.resource.unwrap().attributes, "service.name"), "toolvane");
+            spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
+        }
+    }
+    spans
+}
+
 #[test]
 fn every_call_is_a_span_under_its_callers_and_the_last_ones_are_sent_before_the_end() {
     let (address, posted) = collector();
@@ -87,15 +101,7 @@ fn every_call_is_a_span_under_its_callers_and_the_last_ones_are_sent_before_the_
     call(&format!("traceparent: 00-{TRACE}-00f067aa0ba902b7-00\r\n"));
     stop(&mut program);
 
-    let mut spans: Vec<Span> = Vec::new();
-    for (path, key, body) in posted.try_iter() {
-        assert_eq!((path.as_str(), key.as_str()), ("/v1/traces", "s3cret"));
-        assert!(!String::from_utf8_lossy(&body).contains("0123456789abcdef"));
-        for resource in ExportTraceServiceRequest::decode(body.as_slice()).unwrap().resource_spans {
-            assert_eq!(attribute(&resource.resource.unwrap().attributes, "service.name"), "toolvane");
-            spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
-        }
-    }
+    let spans = spans(&posted);
     assert_eq!(spans.len(), 2, "a call whose caller does not record is not recorded: {spans:?}");
     let child = spans.iter().find(|span| !span.parent_span_id.is_empty()).unwrap();
     assert_eq!(
@@ -108,6 +114,72 @@ fn every_call_is_a_span_under_its_callers_and_the_last_ones_are_sent_before_the_
     assert_eq!(attribute(&child.attributes, "error.type"), "503");
     assert_eq!(attribute(&child.attributes, "toolvane.signature"), "sandbox-down");
     assert_eq!(child.status.as_ref().unwrap().code(), StatusCode::Error);
+}
+
+#[test]
+fn each_call_of_a_batch_is_a_span_under_the_parent_of_its_own_or_of_the_request() {
+    let (address, posted) = collector();
+    let text = config(&format!(
+        "otlp: {{endpoint: \"http://{address}\", headers: {{x-key: {{file: key}}}}, metrics_interval: \"off\"}}\n"
+    ));
+    let text = text.replace("kind: http", "kind: mcp").replace("    routes: [{tool: t, method: GET, path: /t}]\n", "");
+    let mut program = Program::start(&text, |home| fs::write(home.join("key"), "s3cret\n").unwrap());
+    let call = |id: u8, meta: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t{id}","arguments":{{}}{meta}}}}}"#
+        )
+    };
+    let own = format!(r#","_meta":{{"traceparent":"00-{TRACE}-1111111111111111-01"}}"#);
+    let quiet = format!(r#","_meta":{{"traceparent":"00-{TRACE}-2222222222222222-00"}}"#);
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let body = [note.to_owned(), call(1, ""), call(2, &own), call(3, &quiet)].join(",");
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         traceparent: 00-{TRACE}-00f067aa0ba902b7-01\r\n"
+    );
+    assert_eq!(exchange(program.listen, &head, &format!("[{body}]")).0, 503);
+    stop(&mut program);
+    let mut told: Vec<_> = spans(&posted)
+        .into_iter()
+        .map(|span| {
+            let parent = u64::from_be_bytes(span.parent_span_id.as_slice().try_into().unwrap());
+            let links: Vec<_> = span.links.iter().map(|link| link.span_id.clone()).collect();
+            (span.name, format!("{parent:016x}"), links, attribute(&span.attributes, "jsonrpc.request.id").to_owned())
+        })
+        .collect();
+    told.sort();
+    let carrier = vec![0x00f0_67aa_0ba9_02b7_u64.to_be_bytes().to_vec()];
+    let expected =
+        [("tools/call t1", "00f067aa0ba902b7", Vec::new(), "1"), ("tools/call t2", "1111111111111111", carrier, "2")];
+    let expected = expected.map(|(name, parent, links, id)| (name.to_owned(), parent.to_owned(), links, id.to_owned()));
+    assert_eq!(told, expected, "and none of a member whose caller does not record");
+}
+
+#[test]
+fn a_trace_is_looked_for_only_once_somebody_wants_to_know_of_it() {
+    let program = start("");
+    let call = |trace: char| {
+        let trace = format!("4bf92f3577b34da6a3ce929d0e0e473{trace}");
+        let head = format!("GET /t HTTP/1.1\r\nhost: localhost\r\ntraceparent: 00-{trace}-00f067aa0ba902b7-01\r\n");
+        assert_eq!(exchange(program.listen, &head, "").0, 503);
+        trace
+    };
+    let scraped = |accept: &str| {
+        let mut stream = TcpStream::connect(program.admin).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: {accept}\r\n\r\n")
+            .unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let protobuf = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+    call('1');
+    scraped("text/plain");
+    call('2');
+    let first = scraped(protobuf);
+    assert!(first.contains("toolvane_call_duration_seconds") && !first.contains("4bf92f35"), "no trace was kept");
+    let last = call('3');
+    assert!(scraped(protobuf).contains(&last), "exemplars are kept for a scraper that takes them");
 }
 
 #[test]
