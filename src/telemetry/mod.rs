@@ -232,6 +232,12 @@ impl Telemetry {
         tools.tools.iter().map(|((backend, tool), of)| (backend.clone(), tool.clone(), of.totals())).collect()
     }
 
+    /// What was counted of each backend under the label that tools without one of their own share.
+    pub fn other_totals(&self) -> Vec<(Arc<str>, Totals)> {
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        tools.backends.values().map(|of| (Arc::clone(of.name()), of.other().totals())).collect()
+    }
+
     /// How many outcomes a rule has decided since the start.
     pub fn rule_hits(&self, rule: &str) -> u64 {
         let labels = labels::Rule { rule: labels::harmless(rule).into() };

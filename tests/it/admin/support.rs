@@ -198,15 +198,18 @@ pub(crate) async fn backend() -> SocketAddr {
 }
 
 async fn answer(body: String) -> Response {
-    let message: Value = serde_json::from_str(&body).unwrap_or_default();
+    axum::Json(backend_answer(&serde_json::from_str(&body).unwrap_or_default())).into_response()
+}
+
+/// What that backend says to a message.
+pub(crate) fn backend_answer(message: &Value) -> Value {
     let name = message["params"]["name"].as_str().unwrap_or_default();
-    let answer = if name.starts_with("broken") {
+    if name.starts_with("broken") {
         json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "assertion failed"}})
     } else {
         let content = json!([{"type": "text", "text": "fine"}]);
         json!({"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}})
-    };
-    axum::Json(answer).into_response()
+    }
 }
 
 /// One event of the stream.
