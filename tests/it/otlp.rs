@@ -1,12 +1,13 @@
 //! What a collector of OpenTelemetry is sent.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::Receiver;
 
 use crate::program::{Program, config, exchange, rules};
+use crate::receiver::{Posted, receiver};
+use crate::wire::PATIENCE;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
@@ -15,40 +16,7 @@ use opentelemetry_proto::tonic::trace::v1::{Span, status::StatusCode};
 use prost::Message;
 use rustix::process::{Pid, Signal, kill_process};
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-
-/// What was posted: path, value of `x-key`, body.
-type Posted = (String, String, Vec<u8>);
-
-/// A collector that takes whatever comes.
-fn collector() -> (SocketAddr, Receiver<Posted>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let (sender, posted) = channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = BufReader::new(stream.unwrap());
-            let (mut path, mut key, mut length) = (String::new(), String::new(), 0);
-            let mut line = String::new();
-            while stream.read_line(&mut line).is_ok_and(|read| read > 2) {
-                let (name, value) = line.trim_end().split_once(": ").unwrap_or((line.trim_end(), ""));
-                match name.to_ascii_lowercase().as_str() {
-                    "content-length" => length = value.parse().unwrap(),
-                    "x-key" => key = value.to_owned(),
-                    _ if path.is_empty() => path = name.split(' ').nth(1).unwrap().to_owned(),
-                    _ => {}
-                }
-                line.clear();
-            }
-            let mut body = vec![0; length];
-            stream.read_exact(&mut body).unwrap();
-            stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
-            let _ = sender.send((path, key, body));
-        }
-    });
-    (address, posted)
-}
 
 fn start(more: &str) -> Program {
     let text = config(&format!("rules: {{layers: [own.yaml]}}\n{more}"));
@@ -74,10 +42,10 @@ fn attribute<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {
 /// All spans that were posted, which must be done with.
 fn spans(posted: &Receiver<Posted>) -> Vec<Span> {
     let mut spans = Vec::new();
-    for (path, key, body) in posted.try_iter() {
-        assert_eq!((path.as_str(), key.as_str()), ("/v1/traces", "s3cret"));
-        assert!(!String::from_utf8_lossy(&body).contains("0123456789abcdef"));
-        for resource in ExportTraceServiceRequest::decode(body.as_slice()).unwrap().resource_spans {
+    for posted in posted.try_iter() {
+        assert_eq!((posted.path(), posted.header("x-key")), ("/v1/traces", Some("s3cret")));
+        assert!(!posted.text().contains("0123456789abcdef"));
+        for resource in ExportTraceServiceRequest::decode(posted.body.as_slice()).unwrap().resource_spans {
             assert_eq!(attribute(&resource.resource.unwrap().attributes, "service.name"), "toolvane");
             spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
         }
@@ -87,7 +55,7 @@ fn spans(posted: &Receiver<Posted>) -> Vec<Span> {
 
 #[test]
 fn every_call_is_a_span_under_its_callers_and_the_last_ones_are_sent_before_the_end() {
-    let (address, posted) = collector();
+    let (address, posted) = receiver("200 OK");
     let mut program = start(&format!(
         "otlp: {{endpoint: \"http://{address}\", headers: {{x-key: {{file: key}}}}, metrics_interval: \"off\"}}\n"
     ));
@@ -118,7 +86,7 @@ fn every_call_is_a_span_under_its_callers_and_the_last_ones_are_sent_before_the_
 
 #[test]
 fn each_call_of_a_batch_is_a_span_under_the_parent_of_its_own_or_of_the_request() {
-    let (address, posted) = collector();
+    let (address, posted) = receiver("200 OK");
     let text = config(&format!(
         "otlp: {{endpoint: \"http://{address}\", headers: {{x-key: {{file: key}}}}, metrics_interval: \"off\"}}\n"
     ));
@@ -184,15 +152,15 @@ fn a_trace_is_looked_for_only_once_somebody_wants_to_know_of_it() {
 
 #[test]
 fn metrics_are_sent_as_they_are_scraped() {
-    let (address, posted) = collector();
+    let (address, posted) = receiver("200 OK");
     let program = start(&format!("otlp: {{endpoint: \"http://{address}/\", metrics_interval: 1s}}\n"));
     assert_eq!(exchange(program.listen, "GET /t HTTP/1.1\r\nhost: localhost\r\n", "").0, 503);
     loop {
-        let (path, _, body) = posted.recv_timeout(PATIENCE).unwrap();
-        if path != "/v1/metrics" {
+        let post = posted.recv_timeout(PATIENCE).unwrap();
+        if post.path() != "/v1/metrics" {
             continue;
         }
-        let request = ExportMetricsServiceRequest::decode(body.as_slice()).unwrap();
+        let request = ExportMetricsServiceRequest::decode(post.body.as_slice()).unwrap();
         let metrics: Vec<_> = request
             .resource_metrics
             .into_iter()
