@@ -78,7 +78,6 @@ impl Process {
             seed: 1,
             config_hash: "test".to_owned(),
             config_file: None,
-            environment: toolvane::readiness::Environment::default(),
         };
         Process { clock, running: app.start().await.unwrap() }
     }
