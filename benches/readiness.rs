@@ -19,7 +19,6 @@ use tokio::net::{TcpListener, TcpStream};
 use toolvane::app::{self, App};
 use toolvane::clock::SystemClock;
 use toolvane::config::Config;
-use toolvane::readiness::Environment;
 use toolvane::yaml::Source;
 
 const TOOLS: usize = 50;
@@ -67,7 +66,6 @@ async fn front(backend: SocketAddr, settings: &str) -> SocketAddr {
         seed: 1,
         config_hash: "bench".to_owned(),
         config_file: None,
-        environment: Environment::default(),
     };
     let running = app.start().await.unwrap();
     let address = running.listen[0];

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use super::{Admin, refuse};
 use crate::clock::{Now, Wall};
 use crate::health::Force;
+use crate::json;
 use crate::rules::{Classification, Scope};
 use crate::yaml::{duration_text, parse_duration};
 
@@ -42,9 +43,10 @@ impl<T: DeserializeOwned> FromRequest<Arc<Admin>> for Json<T> {
             return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not JSON", detail));
         }
         let bytes = bounded(request.into_body(), admin.access.body).await?;
-        serde_json::from_slice(&bytes)
-            .map(Json)
-            .map_err(|error| refuse(StatusCode::BAD_REQUEST, "bad body", error.to_string()))
+        json::read(&bytes).map(Json).map_err(|error| {
+            let (line, column) = error.position;
+            refuse(StatusCode::BAD_REQUEST, "bad body", format!("{error}, at line {line} column {column}"))
+        })
     }
 }
 

@@ -142,6 +142,8 @@ struct Tool {
     #[serde(flatten)]
     effective: Effective,
     integration: Option<Arc<str>>,
+    /// Whether the list of this caller shows it.
+    listed: bool,
     status_reason: Option<Hidden>,
 }
 
@@ -210,7 +212,7 @@ pub(super) async fn tools(State(admin): State<Arc<Admin>>, Query(given): Given) 
             .map(|entry| {
                 let at = ToolRef { backend: Arc::clone(&entry.backend), tool: Arc::clone(&entry.tool) };
                 let effective = Effective::of(at, &entry.health);
-                Tool { effective, integration: entry.integration, status_reason: entry.reason }
+                Tool { effective, integration: entry.integration, listed: entry.listed, status_reason: entry.reason }
             })
             .filter(|tool| status.is_none_or(|wanted| wanted == tool.effective.status))
             .collect();

@@ -143,3 +143,57 @@ pub(super) async fn tcp(address: SocketAddr) -> io::Result<(TcpListener, SocketA
     let address = listener.local_addr()?;
     Ok((listener, address))
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+    use crate::rules::TransportFault;
+
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl Watch for Nobody {
+        fn opened(&self) {}
+        fn closed(&self) {}
+        fn failed(&self, _: TransportFault) {}
+    }
+
+    fn patient<S>(io: S) -> Patient<S> {
+        let seat = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        Patient { io, timer: None, _seat: seat, _open: Open::of(None) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_who_takes_nothing_for_half_a_minute_is_given_up_and_one_who_is_slow_is_not() {
+        let (own, mut slow) = tokio::io::duplex(1);
+        let writing = tokio::spawn(async move { patient(own).write_all(b"abc").await });
+        for _ in 0..3 {
+            tokio::time::advance(STUCK - Duration::from_secs(1)).await;
+            slow.read_u8().await.unwrap();
+        }
+        writing.await.unwrap().unwrap();
+
+        let (own, stuck) = tokio::io::duplex(1);
+        let error = patient(own).write_all(b"abc").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(stuck);
+    }
+
+    #[tokio::test]
+    async fn whoever_finds_no_seat_is_told_so_by_the_end_of_his_connection() {
+        let (listener, address) = tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let mut bounded = Bounded { listener, seats: Arc::new(Semaphore::new(1)), watch: Arc::new(Nobody) };
+        let _first = TcpStream::connect(address).await.unwrap();
+        let seated = bounded.accept().await;
+        let mut second = TcpStream::connect(address).await.unwrap();
+        let accepting = tokio::spawn(async move { bounded.accept().await });
+        assert!(matches!(second.read(&mut [0]).await, Ok(0) | Err(_)), "it is ended");
+        drop(seated);
+        let third = TcpStream::connect(address).await.unwrap();
+        let (io, _) = accepting.await.unwrap();
+        assert_eq!(io.io.peer_addr().unwrap(), third.local_addr().unwrap());
+    }
+}

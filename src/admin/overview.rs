@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::Admin;
 use super::health::caller_of;
-use super::past::{self, Cell, Day, Look, Moment, Past};
+use super::past::{self, Cell, Counted, Day, Look, Moment, Past, Rates};
 use super::query::Parameters;
 use crate::clock::{Now, Wall};
 use crate::health::document::{ANY_BACKEND, WHOLE_BACKEND};
@@ -43,6 +43,19 @@ pub(super) struct Overview {
     draining: bool,
     /// By backend and name.
     tools: Vec<Row>,
+    /// Calls that no row counts, by backend: of tools that no list, route or document names, and of those beyond a bound.
+    others: Vec<Others>,
+}
+
+/// How often tools that have no row of their own were called in the last five minutes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "OverviewOthers")]
+pub(super) struct Others {
+    pub(super) backend: Arc<str>,
+    pub(super) calls_per_minute: f64,
+    pub(super) failed_share: Option<f64>,
+    pub(super) refused_per_minute: f64,
 }
 
 /// How a tool stands for everybody: the worst of what holds at PROJECT or wider, or what an operator decided.
@@ -66,7 +79,9 @@ pub(super) struct Row {
     pub(super) note: Option<Arc<str>>,
     #[serde(rename = "override")]
     pub(super) forced: Option<Override>,
-    /// What keeps it out of the list of everybody.
+    /// Whether everybody's list shows it, if they have the role that it may take.
+    pub(super) listed: bool,
+    /// What stands against it whoever calls: calls of it are refused, unless it is only observed.
     pub(super) status_reason: Option<Hidden>,
     pub(super) integration: Option<Arc<str>>,
     /// Entries of single users and sessions that are not OK.
@@ -82,10 +97,11 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// OK, DEGRADED, RETESTING or DOWN.
+    /// OK, DEGRADED, RETESTING or DOWN; HIDDEN where nothing else is to be said of a tool that nobody is shown.
     pub(super) fn word(&self) -> &'static str {
         match self.status {
             Status::Down if self.retesting => "RETESTING",
+            Status::Ok if !self.listed => "HIDDEN",
             status => word(status),
         }
     }
@@ -123,6 +139,7 @@ pub(super) async fn overview(State(admin): State<Arc<Admin>>) -> Response {
         history_from: Past::begin(now.wall),
         draining: admin.drain.is_leaving(),
         tools: rows(&admin, now),
+        others: others(&admin, now),
     })
     .into_response()
 }
@@ -135,7 +152,8 @@ pub(super) fn rows(admin: &Admin, now: Now) -> Vec<Row> {
     for entry in admin.proxy.catalogue(&caller_of(&Parameters::default()), None) {
         let tool = (entry.backend, entry.tool);
         let reason = entry.reason.filter(|reason| *reason != Hidden::RoleMissing);
-        known.insert(tool.clone(), Row { status_reason: reason, integration: entry.integration, ..fine(tool) });
+        let listed = entry.listed || reason.is_none();
+        known.insert(tool.clone(), Row { listed, status_reason: reason, integration: entry.integration, ..fine(tool) });
     }
     let own = |(backend, tool): (&String, &String)| -> Tool { (backend.as_str().into(), tool.as_str().into()) };
     let decided = forced.iter().map(|forced| own((&forced.key.backend, &forced.key.tool_name)));
@@ -154,6 +172,18 @@ pub(super) fn rows(admin: &Admin, now: Now) -> Vec<Row> {
     }
     remember(admin, &mut rows, now);
     rows
+}
+
+/// Calls that no row counts, as of the last look.
+pub(super) fn others(admin: &Admin, now: Now) -> Vec<Others> {
+    let others = admin.past.others(now).into_iter();
+    let of = |(backend, rates): (Arc<str>, Rates)| Others {
+        backend,
+        calls_per_minute: rates.calls,
+        failed_share: rates.failed,
+        refused_per_minute: rates.refused,
+    };
+    others.map(of).collect()
 }
 
 /// Looks, so that a day is kept of what nobody asks for.
@@ -180,6 +210,7 @@ pub(super) fn fine((backend, tool): Tool) -> Row {
         scope_id: None,
         note: None,
         forced: None,
+        listed: true,
         status_reason: None,
         integration: None,
         users_affected: 0,
@@ -260,7 +291,10 @@ fn remember(admin: &Admin, rows: &mut [Row], now: Now) {
             Look { tool, status: row.status, totals }
         })
         .collect();
-    admin.past.look(&looks, &moments(admin), now);
+    let own = totals.iter().map(|((backend, tool), totals)| ((Arc::clone(backend), Some(Arc::clone(tool))), *totals));
+    let shared = admin.telemetry.other_totals().into_iter().map(|(backend, totals)| ((backend, None), totals));
+    let counted: Vec<(Counted, Totals)> = own.chain(shared).collect();
+    admin.past.look(&looks, &counted, &moments(admin), now);
     for row in rows {
         let (tool, totals) = of(row);
         let Some(Day { cells, since, rates }) = admin.past.day(&tool, totals, now) else { continue };

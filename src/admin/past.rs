@@ -4,7 +4,7 @@
 //! kept here in cells of five minutes, each with the worst that was seen in it: 288 bytes a tool, and 32 counts for rates.
 //! Nothing of it is stored. At a start the day is filled in from what the documents remember; what nobody knows stays unknown.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -119,20 +119,38 @@ struct Days {
     cell: i64,
     looked: Tick,
     tracks: HashMap<Tool, Track>,
+    others: Others,
 }
+
+/// Calls of tools that have no row of their own, together for each backend. A tool may get a row at any time: so what counts
+/// is what came in between two looks while it had none.
+#[derive(Debug, Default)]
+struct Others {
+    /// What was counted at the last look; without a tool, under the label that several share.
+    seen: HashMap<Counted, Totals>,
+    of: BTreeMap<Arc<str>, (Totals, Counts)>,
+}
+
+/// A backend, and a tool of it that is counted by itself.
+pub(super) type Counted = (Arc<str>, Option<Arc<str>>);
+
+/// What was counted at some looks, for rates.
+#[derive(Debug, Default)]
+struct Counts(VecDeque<(Tick, Totals)>);
 
 #[derive(Debug)]
 struct Track {
     cells: VecDeque<Cell>,
     status: Cell,
     since: Option<Wall>,
-    counts: VecDeque<(Tick, Totals)>,
+    counts: Counts,
 }
 
 impl Past {
     /// What the documents remember of the last day; a history is full at `history_size` entries.
     pub fn new(documents: &[Document], history_size: usize, now: Now) -> Past {
-        let mut days = Days { cell: number(now.wall), looked: now.tick, tracks: HashMap::new() };
+        let mut days =
+            Days { cell: number(now.wall), looked: now.tick, tracks: HashMap::new(), others: Others::default() };
         for document in documents.iter().filter(|document| document.key.scope >= Scope::Project) {
             days.remember(document, history_size, now.wall);
         }
@@ -140,7 +158,7 @@ impl Past {
     }
 
     /// Takes in how tools stand now, and what became of them since the last look, oldest first.
-    pub(super) fn look(&self, looks: &[Look], moments: &[Moment], now: Now) {
+    pub(super) fn look(&self, looks: &[Look], others: &[(Counted, Totals)], moments: &[Moment], now: Now) {
         let mut days = self.lock();
         for moment in moments {
             days.advance(number(moment.at));
@@ -153,14 +171,10 @@ impl Past {
         for look in looks {
             let before = days.looked;
             let Some(track) = days.track(&look.tool) else { continue };
-            if track.counts.is_empty() {
-                track.counts.push_back((before, Totals::default()));
-            }
             track.stand(look.status.into(), now.wall);
-            if counted {
-                track.count(now.tick, look.totals);
-            }
+            track.counts.look(before, (now.tick, look.totals), counted);
         }
+        days.count_others(looks, others, (now.tick, counted));
         if counted {
             days.looked = now.tick;
         }
@@ -178,8 +192,16 @@ impl Past {
         Some(Day {
             cells: track.cells.iter().enumerate().map(|(at, cell)| worse(at, *cell)).collect(),
             since: track.since,
-            rates: track.rates(totals, now.tick),
+            rates: track.counts.rates(totals, now.tick),
         })
+    }
+
+    /// How often tools without a row of their own were called of late, for each backend of which any was.
+    pub(super) fn others(&self, now: Now) -> Vec<(Arc<str>, Rates)> {
+        let days = self.lock();
+        let of =
+            days.others.of.iter().map(|(backend, (sum, counts))| (Arc::clone(backend), counts.rates(*sum, now.tick)));
+        of.filter(|(_, rates)| rates.calls > 0.0 || rates.refused > 0.0).collect()
     }
 
     /// The tools whose day is kept.
@@ -204,6 +226,23 @@ impl Days {
             return None;
         }
         Some(self.tracks.entry(tool.clone()).or_insert_with(Track::new))
+    }
+
+    fn count_others(&mut self, looks: &[Look], counted: &[(Counted, Totals)], (now, keep): (Tick, bool)) {
+        let Days { looked, tracks, others, .. } = self;
+        let rows: HashSet<&Tool> =
+            looks.iter().map(|look| &look.tool).filter(|tool| tracks.contains_key(*tool)).collect();
+        for ((backend, tool), totals) in counted {
+            let before = others.seen.insert((Arc::clone(backend), tool.clone()), *totals).unwrap_or_default();
+            let has_row = tool.as_ref().is_some_and(|tool| rows.contains(&(Arc::clone(backend), Arc::clone(tool))));
+            let (sum, _) = others.of.entry(Arc::clone(backend)).or_default();
+            if !has_row {
+                *sum = sum.and(totals.since(before));
+            }
+        }
+        for (sum, counts) in others.of.values_mut() {
+            counts.look(*looked, (now, *sum), keep);
+        }
     }
 
     /// Moves every day on to a cell. A clock that is set back moves nothing.
@@ -243,7 +282,7 @@ impl Track {
             cells: VecDeque::from(vec![Cell::Unknown; CELLS]),
             status: Cell::Unknown,
             since: None,
-            counts: VecDeque::new(),
+            counts: Counts::default(),
         }
     }
 
@@ -270,25 +309,33 @@ impl Track {
         }
         self.mark(cell);
     }
+}
 
-    fn count(&mut self, now: Tick, totals: Totals) {
-        if self.counts.len() >= COUNTS {
-            self.counts.pop_front();
+impl Counts {
+    /// Takes in what is counted now, if it is to be kept. What was there when nobody had looked yet counts as of the look before.
+    fn look(&mut self, before: Tick, (now, totals): (Tick, Totals), keep: bool) {
+        if self.0.is_empty() {
+            self.0.push_back((before, Totals::default()));
         }
-        self.counts.push_back((now, totals));
+        if keep {
+            if self.0.len() >= COUNTS {
+                self.0.pop_front();
+            }
+            self.0.push_back((now, totals));
+        }
     }
 
     fn rates(&self, totals: Totals, now: Tick) -> Rates {
-        let base = self.counts.iter().find(|(at, _)| now.since(*at) <= WINDOW).or(self.counts.back());
+        let base = self.0.iter().find(|(at, _)| now.since(*at) <= WINDOW).or(self.0.back());
         let Some((at, before)) = base else { return Rates::default() };
         // In the first minute calls are spread over a minute, so that five calls in a second are not 300 a minute.
         let minutes = now.since(*at).as_secs_f64().max(60.0) / 60.0;
-        let more = |now: u64, before: u64| now.saturating_sub(before) as f64;
-        let judged = more(totals.judged, before.judged);
+        let more = totals.since(*before);
+        let judged = more.judged as f64;
         Rates {
             calls: judged / minutes,
-            failed: (judged > 0.0).then(|| more(totals.failed, before.failed) / judged),
-            refused: more(totals.refused, before.refused) / minutes,
+            failed: (more.judged > 0).then(|| more.failed as f64 / judged),
+            refused: more.refused as f64 / minutes,
         }
     }
 }
@@ -322,12 +369,12 @@ mod tests {
     #[test]
     fn a_cell_holds_the_worst_that_was_seen_in_it_also_between_two_looks() {
         let past = Past::new(&[], 20, START);
-        past.look(&look(Status::Ok, 0, 0), &[], START);
-        past.look(&look(Status::Down, 0, 0), &[], minutes(5));
-        past.look(&look(Status::Ok, 0, 0), &[], minutes(7));
+        past.look(&look(Status::Ok, 0, 0), &[], &[], START);
+        past.look(&look(Status::Down, 0, 0), &[], &[], minutes(5));
+        past.look(&look(Status::Ok, 0, 0), &[], &[], minutes(7));
         let moment = Moment { tool: tool(), status: Status::Degraded, at: minutes(11).wall };
-        past.look(&look(Status::Ok, 0, 0), &[moment], minutes(12));
-        past.look(&look(Status::Ok, 0, 0), &[], minutes(21));
+        past.look(&look(Status::Ok, 0, 0), &[], &[moment], minutes(12));
+        past.look(&look(Status::Ok, 0, 0), &[], &[], minutes(21));
         assert!(letters(&past, minutes(21)).ends_with("---ODGOO"), "{}", letters(&past, minutes(21)));
         assert_eq!(past.day(&tool(), Totals::default(), minutes(21)).unwrap().since, Some(minutes(12).wall));
     }
@@ -335,10 +382,10 @@ mod tests {
     #[test]
     fn what_nobody_looked_at_stood_as_it_was_and_a_day_later_nothing_else_is_left() {
         let past = Past::new(&[], 20, START);
-        past.look(&look(Status::Down, 0, 0), &[], START);
-        past.look(&look(Status::Ok, 0, 0), &[], minutes(60));
+        past.look(&look(Status::Down, 0, 0), &[], &[], START);
+        past.look(&look(Status::Ok, 0, 0), &[], &[], minutes(60));
         assert!(letters(&past, minutes(60)).ends_with("-DDDDDDDDDDDDD"));
-        past.look(&look(Status::Ok, 0, 0), &[], minutes(60 + 24 * 60));
+        past.look(&look(Status::Ok, 0, 0), &[], &[], minutes(60 + 24 * 60));
         assert_eq!(letters(&past, minutes(60 + 24 * 60)), "O".repeat(CELLS));
     }
 
@@ -346,13 +393,13 @@ mod tests {
     fn rates_are_those_of_the_last_five_minutes() {
         let past = Past::new(&[], 20, START);
         for minute in 0..=20 {
-            past.look(&look(Status::Ok, minute * 10, minute), &[], minutes(minute));
+            past.look(&look(Status::Ok, minute * 10, minute), &[], &[], minutes(minute));
         }
         let totals = Totals { judged: 200, failed: 20, refused: 0 };
         let rates = past.day(&tool(), totals, minutes(20)).unwrap().rates;
         assert_eq!(rates, Rates { calls: 10.0, failed: Some(0.1), refused: 0.0 });
         let first = Past::new(&[], 20, START);
-        first.look(&look(Status::Ok, 5, 0), &[], START.after(Duration::from_secs(1)));
+        first.look(&look(Status::Ok, 5, 0), &[], &[], START.after(Duration::from_secs(1)));
         let totals = Totals { judged: 5, failed: 0, refused: 0 };
         assert!((first.day(&tool(), totals, minutes(0)).unwrap().rates.calls - 5.0).abs() < 1e-9);
     }
@@ -367,8 +414,31 @@ mod tests {
                 totals: Totals::default(),
             })
             .collect();
-        past.look(&looks, &[], START);
+        past.look(&looks, &[], &[], START);
         assert!(past.day(&looks[0].tool, Totals::default(), START).is_some());
         assert!(past.day(&looks[TOOLS_MAX].tool, Totals::default(), START).is_none());
+    }
+
+    #[test]
+    fn what_has_no_row_is_counted_together_until_it_has_one() {
+        let past = Past::new(&[], 20, START);
+        let named = |name: &str| (Arc::from("b"), Some(Arc::from(name)));
+        let totals = |judged, failed| Totals { judged, failed, refused: 0 };
+        let counted = [(named("t"), totals(50, 0)), (named("u"), totals(7, 0)), ((Arc::from("b"), None), totals(3, 2))];
+        past.look(&look(Status::Ok, 50, 0), &counted, &[], minutes(1));
+        let rates = past.others(minutes(1));
+        assert_eq!(rates, [(Arc::from("b"), Rates { calls: 10.0, failed: Some(0.2), refused: 0.0 })]);
+
+        // `u` has a row by now: what came since then counts there, what came before stays counted here.
+        let rows = ["t", "u"].map(|name| Look {
+            tool: (Arc::from("b"), Arc::from(name)),
+            status: Status::Ok,
+            totals: Totals::default(),
+        });
+        let counted = [(named("u"), totals(90, 0)), ((Arc::from("b"), None), totals(13, 2))];
+        past.look(&rows, &counted, &[], minutes(2));
+        assert_eq!(past.others(minutes(2))[0].1.calls, 10.0);
+        past.look(&rows, &counted, &[], minutes(8));
+        assert!(past.others(minutes(8)).is_empty(), "nothing of late");
     }
 }

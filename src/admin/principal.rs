@@ -116,7 +116,12 @@ impl Tokens {
     /// Whose token this is. Takes as long for a wrong one as for a right one.
     pub fn owner(&self, token: &str) -> Option<&Principal> {
         let hash = blake3::hash(token.as_bytes());
-        self.0.iter().fold(None, |found, (known, principal)| if *known == hash { Some(principal) } else { found })
+        self.whose(|known| *known == hash)
+    }
+
+    /// Asks of every token whether it fits, also after one that does.
+    fn whose(&self, mut fits: impl FnMut(&blake3::Hash) -> bool) -> Option<&Principal> {
+        self.0.iter().fold(None, |found, (known, principal)| if fits(known) { Some(principal) } else { found })
     }
 }
 
@@ -155,6 +160,22 @@ mod tests {
         assert_eq!(&*tokens.owner("bbbbbbbbbbbbbbbbbbbb").unwrap().name, "b");
         for wrong in ["", "aaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaa\n"] {
             assert!(tokens.owner(wrong).is_none(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn every_token_is_compared_whichever_fits() {
+        let tokens =
+            read_all(&[("a", "aaaaaaaaaaaaaaaaaaaa"), ("b", "bbbbbbbbbbbbbbbbbbbb"), ("c", "cccccccccccccccccccc")]);
+        let tokens = tokens.unwrap();
+        for fitting in [Some("a"), Some("b"), Some("c"), None] {
+            let mut compared = 0;
+            let names = ["a", "b", "c"];
+            let found = tokens.whose(|_| {
+                compared += 1;
+                names.get(compared - 1).copied() == fitting
+            });
+            assert_eq!((found.map(|who| &*who.name), compared), (fitting, 3));
         }
     }
 

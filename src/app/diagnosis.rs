@@ -31,7 +31,16 @@ pub(super) fn diagnose(
     if let Some(receiver) = &config.notify {
         let (clock, telemetry) = (Arc::clone(clock), Arc::clone(telemetry));
         let url = receiver.url.to_string();
-        let notifier = Notifier { url, signer: signer(receiver)?, client: Client::new()?, clock, telemetry };
+        let notifier = Notifier {
+            url,
+            signer: signer(receiver)?,
+            client: Client::new()?,
+            clock,
+            from: telemetry.bus().latest(),
+            telemetry,
+            registry: Arc::clone(registry),
+            store: store.cloned(),
+        };
         tokio::spawn(notify_forever(notifier));
     }
     let engine = match &config.diagnosis.engine {

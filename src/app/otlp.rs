@@ -25,7 +25,7 @@ impl Export {
         let Some(wanted) = &config.otlp else { return Ok(Export(None)) };
         let settings = Settings {
             endpoint: wanted.endpoint.to_string(),
-            headers: config.probe_headers(&wanted.headers)?,
+            headers: config.read_headers(&wanted.headers)?,
             sample: f64::from(u8::try_from(wanted.sample_percent).unwrap_or(100)) / 100.0,
             version: VERSION,
         };

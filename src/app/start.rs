@@ -21,7 +21,7 @@ use crate::config::{self, Config};
 use crate::health::{Backing, Filter, MemoryOnly, Readiness, Registry};
 use crate::proxy::net::{self, Drain, DrainSignal, Limits, Workers};
 use crate::proxy::{Counted, Parts, Proxy, RuleSet};
-use crate::readiness::{Environment, Integrations};
+use crate::readiness::Integrations;
 use crate::store::{self, InstallKey, OpenError, OutcomeFile, Store};
 use crate::telemetry::events::{Draining, Reloaded, Started, Stopped, StoreOpened, StoreReported};
 use crate::telemetry::{self, Telemetry};
@@ -43,8 +43,6 @@ pub struct App {
     pub seed: u64,
     /// A name for the configuration in force, for logs and metrics.
     pub config_hash: String,
-    /// The environment variables that the configuration names.
-    pub environment: Environment,
     /// The configuration file as it was read, by its path: a reload reads it again. `None` where flags took its place.
     pub config_file: Option<Arc<Source>>,
 }
@@ -137,7 +135,7 @@ impl App {
         let tokens = Tokens::read(&config.admin_access, &config.environment).map_err(StartError::Token)?;
         let (store, key) = open_store(&config, &self.clock, &telemetry, InstallKey(self.fresh_key))?;
         let registry = remembered(&config, store.as_ref(), now);
-        let integrations = integrations(&config, self.environment, &self.clock, &telemetry, self.seed);
+        let integrations = integrations(&config, &self.clock, &telemetry, self.seed);
         let proxy = Proxy::new(Parts {
             config: Arc::clone(&config),
             clock: Arc::clone(&self.clock),
@@ -327,13 +325,12 @@ fn in_background(proxy: &Proxy, integrations: &Arc<Integrations>, reloader: &Arc
 /// What backs tools; nothing has been asked yet.
 fn integrations(
     config: &Arc<Config>,
-    environment: Environment,
     clock: &Arc<dyn Clock>,
     telemetry: &Arc<Telemetry>,
     seed: u64,
 ) -> Arc<Integrations> {
     let (config, clock, telemetry) = (Arc::clone(config), Arc::clone(clock), Arc::clone(telemetry));
-    Arc::new(Integrations::new(config, environment, clock, telemetry, random(seed.rotate_left(32))))
+    Arc::new(Integrations::new(config, clock, telemetry, random(seed.rotate_left(32))))
 }
 
 fn record_outcomes(config: &Config, proxy: &Proxy, key: InstallKey) -> Result<(), StartError> {

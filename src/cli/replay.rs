@@ -13,6 +13,7 @@ use super::rules::{Layered, Streams, columns, refuse, text_of};
 use super::{BAD, FINE, USAGE};
 use crate::clock::Now;
 use crate::health::{Caller, Recorded, Step, Timeline};
+use crate::json;
 use crate::rules::{Exchange, Kind, Limits, Table, Verdict, case, load};
 
 /// How far apart two outcomes are that do not say when they were.
@@ -97,7 +98,7 @@ fn run(text: &str, begin: Now, tables: (&Table, &Table), words: &mut impl Write)
 
 /// A line of a recording, or any other case, which does not say who called.
 fn read(line: &str, now: Now) -> Result<Line, case::BadCase> {
-    if let Ok(recorded) = serde_json::from_str::<Recorded>(line) {
+    if let Ok(recorded) = json::read::<Recorded>(line.as_bytes()) {
         return Ok(Line {
             exchange: recorded.outcome.into_exchange(Now { wall: recorded.at, ..now }),
             caller: Arc::new(recorded.caller.into_caller()),

@@ -1,5 +1,6 @@
 //! `toolvane run`: the proxy, until a signal ends it.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use super::{BAD, CONFIG, FINE, USAGE};
 use crate::app::{self, App, Reloader, Running, StartError, service_manager};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Arguments, Config, LogFormat, LogLevel};
-use crate::readiness::Environment;
 use crate::telemetry::logs;
 use crate::yaml::{Report, Source, Style};
 
@@ -67,8 +67,6 @@ fn prepare(args: &Run) -> Result<App, Report> {
         }
     };
     let (rules, config_hash) = app::compile_named(&config, file.as_deref())?;
-    let read = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
-    let credentials = Environment::of(config.credential_places(), read);
     app::check_documents(&config)?;
     let config = Config { environment: environment(), ..config };
     Ok(App {
@@ -79,13 +77,13 @@ fn prepare(args: &Run) -> Result<App, Report> {
         seed: u64::from_ne_bytes(random_bytes()),
         config_hash,
         config_file: file,
-        environment: credentials,
     })
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
 fn environment() -> config::Environment {
-    config::Environment::new(std::env::vars())
+    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    config::Environment::new(std::env::vars_os().filter_map(text))
 }
 
 fn random_bytes<const N: usize>() -> [u8; N] {

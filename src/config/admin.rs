@@ -74,17 +74,22 @@ impl fmt::Display for SecretSource {
 
 /// The environment of the process, as the command line read it. Its values are never shown.
 #[derive(Clone, Default)]
-pub struct Environment(HashMap<String, String>);
+pub struct Environment(Arc<HashMap<String, String>>);
 
 impl Environment {
     /// An environment with these variables.
     pub fn new(variables: impl IntoIterator<Item = (String, String)>) -> Environment {
-        Environment(variables.into_iter().collect())
+        Environment(Arc::new(variables.into_iter().collect()))
     }
 
     /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// Whether a variable has a value that is not empty.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !value.is_empty())
     }
 }
 

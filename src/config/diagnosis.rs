@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value as Json};
 
-use super::Config;
 use super::admin::{SecretSource, secret};
+use super::headers::{SecretHeaders, secret_headers};
 use crate::rules::Scope;
 use crate::yaml::{At, Fields, Node, Value};
 
@@ -58,33 +57,13 @@ pub struct Model {
     pub key: Option<SecretSource>,
 }
 
-/// Headers with secrets in them.
-pub type Credentials = Vec<(HeaderName, SecretSource)>;
-
 /// In whose name tools are tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probes {
     /// toolvane's own credentials; none tries without.
-    pub system: Credentials,
+    pub system: SecretHeaders,
     /// Those of users.
-    pub users: BTreeMap<Arc<str>, Credentials>,
-}
-
-impl Config {
-    /// The headers of a try, with their secrets.
-    ///
-    /// # Errors
-    /// Which one cannot be read.
-    pub fn probe_headers(&self, credentials: &Credentials) -> Result<HeaderMap, String> {
-        let mut headers = HeaderMap::new();
-        for (name, source) in credentials {
-            let text = source.read(&self.environment).map_err(|why| format!("cannot read {source}: {why}"))?;
-            let mut value = HeaderValue::from_str(&text).map_err(|_| format!("{source} holds no header value"))?;
-            value.set_sensitive(true);
-            headers.insert(name.clone(), value);
-        }
-        Ok(headers)
-    }
+    pub users: BTreeMap<Arc<str>, SecretHeaders>,
 }
 
 pub(super) fn diagnosis(f: &Fields<'_>, directory: &Path) -> Diagnosis {
@@ -164,22 +143,14 @@ pub(super) fn url(at: At<'_>) -> Option<Arc<str>> {
 
 pub(super) fn probes(f: &Fields<'_>, directory: &Path) -> Probes {
     let users = f.opt("users", "Headers of tries as single users, by user.", |at| {
-        at.entries(|_, at| credentials(at, directory))
+        at.entries(|_, at| secret_headers(at, directory))
     });
     Probes {
-        system: f.opt("system", "Headers of tries as the system.", |at| credentials(at, directory)).unwrap_or_default(),
+        system: f
+            .opt("system", "Headers of tries as the system.", |at| secret_headers(at, directory))
+            .unwrap_or_default(),
         users: users.unwrap_or_default().into_iter().collect(),
     }
-}
-
-pub(super) fn credentials(at: At<'_>, directory: &Path) -> Option<Credentials> {
-    let all = at.every_entry(|name, at| {
-        let header: Option<HeaderName> = name.parse().ok();
-        let header = header.or_else(|| at.fail_key("this is no name of a header field", |problem| problem));
-        let secret = secret(at, directory);
-        Some((header?, secret?))
-    })?;
-    Some(all.into_iter().map(|(_, pair)| pair).collect())
 }
 
 /// The sample input of a tool: any map.

@@ -13,6 +13,7 @@ mod backend;
 mod changes;
 mod credential;
 mod diagnosis;
+mod headers;
 mod identity;
 mod integrations;
 mod jwt;
@@ -38,7 +39,8 @@ pub use args::Arguments;
 pub use backend::{Backend, BackendKind, Forwarded, HostPolicy, HttpVersion, Pool, Timeouts};
 pub use changes::needing_restart;
 pub use credential::{Credential, Part, Template};
-pub use diagnosis::{Credentials, Diagnosis, EngineKind, Model, Probes, Receiver};
+pub use diagnosis::{Diagnosis, EngineKind, Model, Probes, Receiver};
+pub use headers::SecretHeaders;
 pub use identity::{Identity, IdentitySource};
 pub use integrations::{Integration, Readiness};
 pub use jwt::{Claim, Jwt};
@@ -81,7 +83,7 @@ pub struct Config {
     pub probes: Probes,
     /// Who is notified of failures and recoveries.
     pub notify: Option<Receiver>,
-    /// The environment that secrets may be read from; empty until the command line fills it.
+    /// The environment that secrets and credentials may be read from; empty until the command line fills it.
     pub environment: Environment,
     /// The file as it may be shown: with secrets as `*`.
     pub shown: Arc<str>,

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::diagnosis::{Credentials, credentials, url};
+use super::diagnosis::url;
+use super::headers::{SecretHeaders, secret_headers};
 use super::sections::{HOUR, MINUTE, SECOND};
 use crate::yaml::{At, Fields};
 
@@ -14,7 +15,7 @@ pub struct Otlp {
     /// Its base address for OTLP over HTTP.
     pub endpoint: Arc<str>,
     /// Headers of every export.
-    pub headers: Credentials,
+    pub headers: SecretHeaders,
     /// Percent of the calls without a parent that get a span.
     pub sample_percent: usize,
     /// How often metrics are sent; `None`: never.
@@ -32,7 +33,7 @@ fn read(f: &Fields<'_>, directory: &Path) -> Option<Otlp> {
     const SAMPLE: &str = "Percent of calls that get a span, of those whose caller names no span; a call with a parent is \
         recorded if its parent is.";
     let endpoint = f.need("endpoint", "The base address; `/v1/traces` and `/v1/metrics` are added to it.", url);
-    let headers = f.opt("headers", "Headers of every export, by name.", |at| credentials(at, directory));
+    let headers = f.opt("headers", "Headers of every export, by name.", |at| secret_headers(at, directory));
     let sample_percent = f.count("sample_percent", SAMPLE, 100, 0..=100);
     let metrics_interval =
         f.duration_or_off("metrics_interval", "How often metrics are sent.", Some(MINUTE), SECOND..=HOUR);

@@ -69,7 +69,7 @@ impl Answer {
         if !value.is_object() {
             return Err("it is no JSON object".to_owned());
         }
-        let answer: Answer = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let answer: Answer = crate::json::of_value(value).map_err(|error| error.to_string())?;
         answer.checked(widest, now)
     }
 

@@ -209,4 +209,6 @@ pub enum TroubleKind {
 }
 
 #[cfg(test)]
+mod glance_tests;
+#[cfg(test)]
 mod tests;

@@ -78,15 +78,18 @@ fn headers_disagree(headers: &HeaderMap, request: &Request<'_>, tool: &str) -> b
 }
 
 /// Carries a batch (2025-03-26): each call in it is judged, none is refused.
-pub(super) async fn batch(visit: Visit, mut held: Held, members: &[Message<'_>]) -> Response<Body> {
+pub(super) async fn batch(mut visit: Visit, mut held: Held, members: &[Message<'_>]) -> Response<Body> {
     if members.iter().any(|member| is_excluded(&visit, member)) {
         return batch_refused(members);
     }
     let mut expected = Vec::new();
-    for member in members {
+    let parts = visit.parts_of(&held.bytes);
+    for (number, member) in members.iter().enumerate() {
         let Message::Request(request) = member else { continue };
         let Some(tool) = request.tool().filter(|_| !request.ambiguous) else { continue };
         let wanted = Wanted::of(&visit, tool);
+        let part = parts.get(number).copied().unwrap_or_default();
+        visit.origin = visit.origin_of(&held.parts.headers, Some((part, request.id)));
         if let Ok(place) = wanted.place(&visit) {
             let arguments = request.params.arguments.map(|raw| held.bytes.slice_ref(raw)).unwrap_or_default();
             let call = Waiting::new(request.id, &visit.place, wanted.ticket(&visit, (place, None), arguments));

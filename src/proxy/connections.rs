@@ -18,7 +18,7 @@ pub struct Counted {
 
 impl Counted {
     /// Those to a backend.
-    pub(super) fn upstream(telemetry: &Arc<Telemetry>, backend: &Arc<str>) -> Arc<dyn Watch> {
+    pub fn upstream(telemetry: &Arc<Telemetry>, backend: &Arc<str>) -> Arc<dyn Watch> {
         let connections = telemetry.backend(backend).connections().clone();
         Arc::new(Counted { telemetry: Arc::clone(telemetry), connections, backend: Arc::clone(backend) })
     }

@@ -93,7 +93,7 @@ async fn probe(shared: &Arc<Shared>, at: &ToolRef, who: &ProbeAs) -> Tried {
             None => return impossible(format!("there are no credentials to try as {user:?} (`probes.users`)")),
         },
     };
-    let headers = match shared.config.probe_headers(&credentials) {
+    let headers = match shared.config.read_headers(&credentials) {
         Ok(headers) => headers,
         Err(why) => return impossible(why),
     };

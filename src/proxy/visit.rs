@@ -18,7 +18,7 @@ use crate::clock::Now;
 use crate::health::Caller;
 use crate::mcp::Format;
 use crate::rules::TransportFault;
-use crate::telemetry::trace::Origin;
+use crate::telemetry::trace::{self, Origin};
 
 /// A request and its circumstances.
 #[derive(Clone, Debug)]
@@ -61,10 +61,18 @@ impl Visit {
         }
     }
 
-    /// What span and exemplar of a call will say of its request; `None` if it names no trace and nobody is told of spans.
+    /// What span and exemplar of a call will say of its request; `None` where there will be neither.
     pub(super) fn origin_of(&self, headers: &HeaderMap, message: Option<(&[u8], &str)>) -> Option<Arc<Origin>> {
-        let origin = || Arc::new(Origin::of(headers, message));
-        (self.shared.telemetry.traces() || Origin::is_named(headers, message)).then(origin)
+        let telemetry = &self.shared.telemetry;
+        let wanted = telemetry.traces() || telemetry.gives_exemplars() && Origin::is_named(headers, message);
+        wanted.then(|| Arc::new(Origin::of(headers, message)))
+    }
+
+    /// The members of a batch, each as it came, where one of them may name a trace that somebody wants to know of.
+    pub(super) fn parts_of<'a>(&self, batch: &'a [u8]) -> Vec<&'a [u8]> {
+        let telemetry = &self.shared.telemetry;
+        let wanted = telemetry.traces() || telemetry.gives_exemplars();
+        if wanted { trace::members(batch) } else { Vec::new() }
     }
 
     /// Passes a request on as it came. `head_timeout` bounds the wait for the head of the answer, `None` for streams.

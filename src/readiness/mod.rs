@@ -23,7 +23,6 @@ mod show;
 mod verdict;
 mod watch;
 
-pub use secret::Environment;
 pub use service::Integrations;
 pub use show::{CredentialShown, IntegrationShown};
 pub use verdict::{Finding, Verdict};

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::client::client;
 use super::meaning::{Reply, judge, reads_body};
-use super::secret::{Environment, Missing, Secret, Values, fill, value};
+use super::secret::{Missing, Secret, Values, fill, value};
 use super::verdict::Finding;
-use crate::config::{Oauth, Probe, ProbeFault, ProbeRequest};
+use crate::config::{Environment, Oauth, Probe, ProbeFault, ProbeRequest};
 use crate::telemetry::ProbeResult;
 
 /// Bytes of an answer that are read; a longer one is no JSON to us.

@@ -5,10 +5,9 @@ use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
-use std::sync::Arc;
 
 use super::env_file;
-use crate::config::{Credential, Part, Template};
+use crate::config::{Credential, Environment, Part, Template};
 
 /// The largest file that a credential is read from, in bytes.
 pub(super) const FILE_MAX: u64 = 64 * 1024;
@@ -34,32 +33,6 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The environment variables that the configuration names, as they were at the start. Values are never shown.
-#[derive(Clone, Debug, Default)]
-pub struct Environment {
-    variables: BTreeMap<Arc<str>, Secret>,
-}
-
-impl Environment {
-    /// Takes the variables that `places` name from `read`; nothing else of the environment is kept.
-    pub fn of<'a>(places: impl Iterator<Item = &'a Credential>, read: impl Fn(&str) -> Option<String>) -> Environment {
-        let names = places.filter_map(|place| match place {
-            Credential::Env(name) => Some(name),
-            Credential::File(_) | Credential::EnvFile(..) => None,
-        });
-        let given = names.filter_map(|name| Some((Arc::clone(name), Secret::new(read(name)?))));
-        Environment { variables: given.filter(|(_, value)| !value.reveal().is_empty()).collect() }
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.variables.contains_key(name)
-    }
-
-    fn get(&self, name: &str) -> Option<Secret> {
-        self.variables.get(name).cloned()
-    }
-}
-
 /// Why a value is not to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
@@ -73,7 +46,7 @@ pub(super) enum Missing {
 pub(super) fn value(environment: &Environment, place: &Credential) -> Result<Secret, Missing> {
     let absent = || Missing::Absent(place.to_string());
     let found = match place {
-        Credential::Env(name) => environment.get(name),
+        Credential::Env(name) => environment.get(name).map(|value| Secret::new(value.to_owned())),
         Credential::File(path) => {
             read(path, place)?.map(|text| Secret::new(text.trim_end_matches(['\n', '\r']).to_owned()))
         }
@@ -116,17 +89,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_named_variables_are_kept_and_no_value_is_shown() {
-        let places = [Credential::Env("A".into()), Credential::Env("EMPTY".into()), Credential::Env("GONE".into())];
-        let environment = Environment::of(places.iter(), |name| match name {
-            "A" => Some("hunter2".to_owned()),
-            "EMPTY" => Some(String::new()),
-            "OTHER" => Some("other".to_owned()),
-            _ => None,
-        });
-        assert!(environment.has("A") && !environment.has("EMPTY") && !environment.has("OTHER"));
+    fn an_empty_variable_is_none_and_no_value_is_shown() {
+        let places = ["A", "EMPTY", "GONE"].map(|name| Credential::Env(name.into()));
+        let variables = [("A", "hunter2"), ("EMPTY", "")];
+        let environment = Environment::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(["A", "EMPTY", "GONE"].map(|name| environment.has(name)), [true, false, false]);
         assert_eq!(value(&environment, &places[0]).unwrap().reveal(), "hunter2");
         assert_eq!(value(&environment, &places[1]), Err(Missing::Absent("env:EMPTY".into())));
+        assert_eq!(value(&environment, &places[2]), Err(Missing::Absent("env:GONE".into())));
         assert!(!format!("{environment:?}").contains("hunter2"));
     }
 

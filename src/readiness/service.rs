@@ -11,7 +11,6 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::cache::{Cache, Landing};
 use super::probe;
-use super::secret::Environment;
 use super::verdict::{Entry, Finding, Verdict};
 use super::watch::{Presence, Watch};
 use crate::clock::{Clock, Now};
@@ -51,13 +50,13 @@ impl Integrations {
     /// Looks at all credentials once; nothing is asked yet. `random` gives numbers in [0, 1).
     pub fn new(
         config: Arc<Config>,
-        environment: Environment,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
         random: Box<dyn Fn() -> f64 + Send + Sync>,
     ) -> Integrations {
         let probes = config.integrations.values().filter_map(|integration| integration.probe.as_deref());
-        let watch = Watch::new(environment, config.credential_places(), probes.flat_map(Probe::tls_files));
+        let watch =
+            Watch::new(config.environment.clone(), config.credential_places(), probes.flat_map(Probe::tls_files));
         Integrations {
             watch: Arc::new(watch),
             cache: Arc::new(Cache::new()),

@@ -11,8 +11,8 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 
 use super::env_file;
-use super::secret::{Environment, FILE_MAX};
-use crate::config::Credential;
+use super::secret::FILE_MAX;
+use crate::config::{Credential, Environment};
 
 /// Whether a credential is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

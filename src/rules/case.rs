@@ -17,6 +17,7 @@ use super::target::{TargetSource, hosts};
 use super::verdict::{Kind, Verdict};
 use super::vocabulary::{Classification, HealthAction, Scope, TransportFault};
 use crate::clock::{Now, Wall};
+use crate::json::{self, Misfit};
 use crate::mcp::Format;
 use crate::mcp::answer::{EXCERPT_LIMIT, Reader, Seen, Trouble};
 
@@ -33,12 +34,11 @@ pub struct Case {
 #[derive(Debug, thiserror::Error)]
 pub enum BadCase {
     /// Not JSON, or a member of the wrong type.
-    #[error("not a case: {what}, at column {column}")]
+    #[error("not a case: {source}, at column {}", .source.position.1)]
     Json {
-        /// What is wrong.
-        what: String,
-        /// Where in the line, in bytes from 1.
-        column: usize,
+        /// What is wrong, and where.
+        #[from]
+        source: Misfit,
     },
     /// Nothing to judge.
     #[error("a case needs one of `response`, `exchange`, `transport` and `outcome`")]
@@ -46,15 +46,6 @@ pub enum BadCase {
     /// A transport kind that is not known.
     #[error("the transport kind `{0}` is not known")]
     Kind(String),
-}
-
-impl From<serde_json::Error> for BadCase {
-    /// A case is one line, so that the parser's own line says nothing.
-    fn from(error: serde_json::Error) -> BadCase {
-        let said = error.to_string();
-        let what = said.rsplit_once(" at line ").map_or(said.as_str(), |(what, _)| what);
-        BadCase::Json { what: what.to_owned(), column: error.column() }
-    }
 }
 
 /// The judgement on one case, in the form in which `toolvane classify` writes it.
@@ -150,7 +141,7 @@ struct RawTransport {
 /// # Errors
 /// If the line is no JSON object of one of the three forms.
 pub fn read(line: &str, now: Now) -> Result<Case, BadCase> {
-    serde_json::from_str::<Raw>(line)?.into_case(now)
+    json::read::<Raw>(line.as_bytes())?.into_case(now)
 }
 
 impl Raw {

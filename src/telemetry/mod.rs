@@ -32,6 +32,7 @@ mod words;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[cfg(feature = "otel")]
@@ -73,6 +74,8 @@ pub struct Telemetry {
     sample: Arc<SampleCollector>,
     bus: Bus,
     spans: OnceLock<Box<dyn Spans>>,
+    /// Whether a scraper has taken exemplars; before, nobody looks for the traces that they name.
+    gives_exemplars: AtomicBool,
     tools: Mutex<Tools>,
     /// Those of `tools` whose label is their very name, to be found by a call without a lock.
     labelled: Labelled,
@@ -114,6 +117,7 @@ impl Telemetry {
             sample,
             bus: Bus::default(),
             spans: OnceLock::new(),
+            gives_exemplars: AtomicBool::new(false),
             tools: Mutex::default(),
             labelled: Labelled::default(),
             tools_max: settings.tools_max,
@@ -133,6 +137,11 @@ impl Telemetry {
     /// Whether somebody is told of every call that is over.
     pub fn traces(&self) -> bool {
         self.spans.get().is_some()
+    }
+
+    /// Whether somebody takes the traces of calls as exemplars.
+    pub fn gives_exemplars(&self) -> bool {
+        self.gives_exemplars.load(Ordering::Relaxed)
     }
 
     /// A call is over.
@@ -223,6 +232,12 @@ impl Telemetry {
         tools.tools.iter().map(|((backend, tool), of)| (backend.clone(), tool.clone(), of.totals())).collect()
     }
 
+    /// What was counted of each backend under the label that tools without one of their own share.
+    pub fn other_totals(&self) -> Vec<(Arc<str>, Totals)> {
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        tools.backends.values().map(|of| (Arc::clone(of.name()), of.other().totals())).collect()
+    }
+
     /// How many outcomes a rule has decided since the start.
     pub fn rule_hits(&self, rule: &str) -> u64 {
         let labels = labels::Rule { rule: labels::harmless(rule).into() };
@@ -250,6 +265,7 @@ impl Telemetry {
 
     /// Durations by the tools that they belong to.
     fn fill_exemplars(&self, families: &mut [MetricFamily]) {
+        self.gives_exemplars.store(true, Ordering::Relaxed);
         let durations = families.iter_mut().filter(|family| family.name == metrics::CALL_DURATION);
         let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         for metric in durations.flat_map(|family| &mut family.metric) {

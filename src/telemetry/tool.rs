@@ -49,6 +49,28 @@ pub struct Totals {
     pub refused: u64,
 }
 
+impl Totals {
+    /// What came in since an earlier time.
+    #[must_use]
+    pub fn since(self, before: Totals) -> Totals {
+        Totals {
+            judged: self.judged.saturating_sub(before.judged),
+            failed: self.failed.saturating_sub(before.failed),
+            refused: self.refused.saturating_sub(before.refused),
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Totals) -> Totals {
+        Totals {
+            judged: self.judged.saturating_add(other.judged),
+            failed: self.failed.saturating_add(other.failed),
+            refused: self.refused.saturating_add(other.refused),
+        }
+    }
+}
+
 /// The handles of one backend.
 #[derive(Debug)]
 pub struct BackendMetrics {

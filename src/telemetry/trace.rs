@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::words::Outcome;
 use crate::clock::Now;
@@ -57,7 +58,7 @@ impl TraceContext {
         if !may_name(message) {
             return None;
         }
-        let meta = serde_json::from_slice::<Message>(message).ok()?.params?.meta?;
+        let meta = crate::json::read::<Message>(message).ok()?.params?.meta?;
         TraceContext::parse(&meta.traceparent?, meta.tracestate.as_deref())
     }
 }
@@ -104,6 +105,13 @@ pub struct Origin {
 /// Whether a message may name a trace.
 fn may_name(message: &[u8]) -> bool {
     memchr::memmem::find(message, b"\"traceparent\"").is_some()
+}
+
+/// The members of a batch, each as it came; none if none of them names a trace.
+pub fn members(batch: &[u8]) -> Vec<&[u8]> {
+    let read = || serde_json::from_slice::<Vec<&RawValue>>(batch).unwrap_or_default();
+    let members = if may_name(batch) { read() } else { Vec::new() };
+    members.into_iter().map(|member| member.get().as_bytes()).collect()
 }
 
 impl Origin {

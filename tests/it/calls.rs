@@ -16,7 +16,6 @@ use tokio::net::{TcpListener, TcpStream};
 use toolvane::app::{self, App, Running};
 use toolvane::clock::{ManualClock, Now, Tick, Wall};
 use toolvane::config::Config;
-use toolvane::readiness::Environment;
 use toolvane::yaml::Source;
 
 use crate::wire::{Answer, exchange, raw_exchange};
@@ -95,7 +94,6 @@ impl Proxy {
             fresh_key: [1; 32],
             seed: 1,
             config_hash: "test".to_owned(),
-            environment: Environment::default(),
             config_file: None,
         };
         Proxy { clock, running: app.start().await.unwrap() }

@@ -277,7 +277,10 @@ fn a_bad_line_of_cases_is_named_by_its_own_number_and_column() {
     let said = Desk::with(&[]).run_with(&["classify"], "\n{\"id\": 1, \"response\": 7}\n{\"id\"\n");
     assert_eq!(said.code, 1);
     let words: Vec<&str> = said.words.lines().collect();
-    assert!(words[0].starts_with("line 2: not a case: invalid type: integer `7`"), "{said:?}");
+    assert!(
+        words[0].starts_with("line 2: not a case: `response`: invalid type: integer `7`, expected an object of"),
+        "{said:?}"
+    );
     assert!(words[0].ends_with("at column 23"), "{said:?}");
     assert!(words[1] == "line 3: not a case: EOF while parsing an object, at column 5", "{said:?}");
     assert!(!said.words.contains("line 1"), "{said:?}");

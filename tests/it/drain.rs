@@ -10,7 +10,6 @@ use tokio::net::TcpStream;
 use toolvane::app::{self, App, Running};
 use toolvane::clock::SystemClock;
 use toolvane::config::Config;
-use toolvane::readiness::Environment;
 use toolvane::telemetry::logs;
 use toolvane::yaml::Source;
 
@@ -56,7 +55,6 @@ async fn start(backend: &Backend, settings: &str) -> Running {
         rules: app::compile(&config).unwrap(),
         config: Arc::new(config),
         clock: Arc::new(SystemClock),
-        environment: Environment::default(),
         fresh_key: [1; 32],
         seed: 1,
         config_hash: "test".to_owned(),

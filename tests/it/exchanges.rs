@@ -2,17 +2,8 @@
 
 use std::time::Duration;
 
-use crate::support::{Backend, Proxy, Raw, Setup, within};
+use crate::support::{DONE, GET, Raw, Setup, stage, within};
 use toolvane::proxy::net::{ForwardPolicy, Limits};
-
-const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
-async fn stage(setup: Setup) -> (Proxy, Backend, Raw) {
-    let backend = Backend::start().await;
-    let proxy = Proxy::start(backend.address, setup).await;
-    let client = proxy.connect().await;
-    (proxy, backend, client)
-}
 
 /// One exchange with fixed bytes on both ends; gives the answer's head.
 async fn exchange(client: &mut Raw, upstream: &mut Raw, request: &str, answer: &str) -> String {
@@ -28,7 +19,7 @@ async fn answers_without_a_body_keep_the_length_that_they_state() {
         ("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n"),
         ("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\n"),
         (GET, "HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"),
-        (GET, "HTTP/1.1 204 No Content\r\n\r\n"),
+        (GET, DONE),
         (GET, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
         (GET, "HTTP/1.1 405 Method Not Allowed\r\nAllow: POST\r\nContent-Length: 0\r\n\r\n"),
         (
@@ -40,7 +31,7 @@ async fn answers_without_a_body_keep_the_length_that_they_state() {
     client.send(GET).await;
     let mut upstream = backend.accept().await;
     upstream.read_head().await;
-    upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+    upstream.send(DONE).await;
     client.read_head().await;
     for (request, answer) in cases {
         // On one connection each: a body where there is none would break the next exchange.
@@ -87,8 +78,8 @@ async fn an_early_answer_passes_while_the_body_is_still_being_sent() {
     client.send("world").await;
     assert_eq!(upstream.read_n(5).await, b"world");
     // Both connections go on.
-    let next = exchange(&mut client, &mut upstream, GET, "HTTP/1.1 204 No Content\r\n\r\n").await;
-    assert_eq!(next, "HTTP/1.1 204 No Content\r\n\r\n");
+    let next = exchange(&mut client, &mut upstream, GET, DONE).await;
+    assert_eq!(next, DONE);
 }
 
 #[tokio::test]
@@ -142,8 +133,8 @@ async fn a_refused_upgrade_is_an_ordinary_answer() {
     upstream.send("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno").await;
     assert_eq!(client.read_head().await, "HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\n");
     assert_eq!(client.read_n(2).await, b"no");
-    let next = exchange(&mut client, &mut upstream, GET, "HTTP/1.1 204 No Content\r\n\r\n").await;
-    assert_eq!(next, "HTTP/1.1 204 No Content\r\n\r\n");
+    let next = exchange(&mut client, &mut upstream, GET, DONE).await;
+    assert_eq!(next, DONE);
 }
 
 #[tokio::test]
@@ -450,8 +441,8 @@ async fn a_connection_without_requests_is_closed_without_words() {
     let mut upstream = backend2.accept().await;
     upstream.read_head().await;
     tokio::time::timeout(Duration::from_millis(60), client.read_n(1)).await.unwrap_err();
-    upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
-    assert_eq!(client.read_rest().await, "HTTP/1.1 204 No Content\r\n\r\n");
+    upstream.send(DONE).await;
+    assert_eq!(client.read_rest().await, DONE);
     drop(backend);
 }
 
@@ -466,8 +457,8 @@ async fn a_connection_past_the_limit_is_told_so() {
     second.send(GET).await;
     let answer = second.read_rest().await;
     assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("(limits.connections)"), "{answer}");
-    upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
-    assert_eq!(client.read_head().await, "HTTP/1.1 204 No Content\r\n\r\n");
+    upstream.send(DONE).await;
+    assert_eq!(client.read_head().await, DONE);
 }
 
 #[tokio::test]
@@ -481,7 +472,7 @@ async fn a_drain_finishes_what_is_in_flight_and_keeps_serving_until_it_is_told_t
     late.send(GET).await;
     let mut upstream2 = backend.accept().await;
     upstream2.read_head().await;
-    upstream2.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+    upstream2.send(DONE).await;
     let farewell = late.read_rest().await;
     assert_eq!(farewell.to_lowercase(), "http/1.1 204 no content\r\nconnection: close\r\n\r\n");
     drop(late);
@@ -531,7 +522,7 @@ async fn idle_connections_end_at_once_when_serving_stops() {
     client.send(GET).await;
     let mut upstream = backend.accept().await;
     upstream.read_head().await;
-    upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+    upstream.send(DONE).await;
     client.read_head().await;
     let mut silent = proxy.connect().await;
     proxy.drain.stop(Duration::from_secs(30));

@@ -1,16 +1,8 @@
 //! HTTP correctness over raw sockets: what goes in on one side is what comes out on the other, and nothing can be
 //! smuggled through.
 
-use crate::support::{Backend, Proxy, Raw, Setup};
+use crate::support::{DONE, GET, Setup, stage};
 use toolvane::proxy::net::{ForwardPolicy, HostPolicy};
-
-/// A proxy before a fresh backend, a client connection, and nothing else.
-async fn stage(setup: Setup) -> (Proxy, Backend, Raw) {
-    let backend = Backend::start().await;
-    let proxy = Proxy::start(backend.address, setup).await;
-    let client = proxy.connect().await;
-    (proxy, backend, client)
-}
 
 #[tokio::test]
 async fn a_request_and_its_answer_pass_as_they_are() {
@@ -26,10 +18,10 @@ async fn a_request_and_its_answer_pass_as_they_are() {
     assert_eq!(client.read_head().await, "HTTP/1.1 299 Very Well\r\nX-Odd-CASE: 1\r\nContent-Length: 2\r\n\r\n");
     assert_eq!(client.read_n(2).await, b"ok");
     // Both connections serve the next request.
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert_eq!(upstream.read_head().await, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
-    assert_eq!(client.read_head().await, "HTTP/1.1 204 No Content\r\n\r\n");
+    client.send(GET).await;
+    assert_eq!(upstream.read_head().await, GET);
+    upstream.send(DONE).await;
+    assert_eq!(client.read_head().await, DONE);
 }
 
 #[tokio::test]
@@ -99,11 +91,7 @@ const HEADS: &[(&str, &str, &str)] = &[
         "POST / HTTP/1.1\r\nHost: a\r\nConnection: content-length, host\r\nContent-Length: 0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
     ),
-    (
-        "hop-by-hop fields",
-        "GET / HTTP/1.1\r\nHost: a\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nTE: gzip\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-    ),
+    ("hop-by-hop fields", "GET / HTTP/1.1\r\nHost: a\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nTE: gzip\r\n\r\n", GET),
     (
         "TE: trailers",
         "GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\n\r\n",
@@ -121,7 +109,7 @@ const HEADS: &[(&str, &str, &str)] = &[
     ),
     ("an asterisk", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("bare line feeds", "GET / HTTP/1.1\nHost: a\nX-A: 1\n\n", "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n"),
-    ("an empty line first", "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+    ("an empty line first", "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", GET),
     ("HTTP/1.0", "GET / HTTP/1.0\r\nHost: a\r\nX-A: 1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n"),
     ("a method of its own", "BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n", "BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n"),
     (
@@ -137,7 +125,7 @@ const HEADS: &[(&str, &str, &str)] = &[
     (
         "h2c is no upgrade",
         "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        GET,
     ),
     // RFC 9112, 6.3: the coding counts, the length must not be passed on.
     (
@@ -245,8 +233,8 @@ async fn a_connection_that_sent_a_length_beside_chunks_is_closed_after_the_answe
             let mut upstream = if is_first { None } else { Some(backend.accept().await) };
             if let Some(upstream) = &mut upstream {
                 upstream.read_until("0\r\n\r\n").await;
-                upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
-                assert_eq!(client.read_head().await, "HTTP/1.1 204 No Content\r\n\r\n");
+                upstream.send(DONE).await;
+                assert_eq!(client.read_head().await, DONE);
             }
             // What follows would be the smuggled request: it is never read.
             client.send(format!("{both}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")).await;
@@ -256,7 +244,7 @@ async fn a_connection_that_sent_a_length_beside_chunks_is_closed_after_the_answe
             };
             let head = upstream.read_until("0\r\n\r\n").await.to_lowercase();
             assert!(head.starts_with("post / ") && !head.contains("content-length"), "{head}");
-            upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+            upstream.send(DONE).await;
             let answers = client.read_rest().await.to_lowercase();
             assert_eq!(answers, "http/1.1 204 no content\r\nconnection: close\r\n\r\n");
         }
@@ -267,8 +255,8 @@ async fn a_connection_that_sent_a_length_beside_chunks_is_closed_after_the_answe
     let mut upstream = backend.accept().await;
     for _ in 0..2 {
         upstream.read_until("0\r\n\r\n").await;
-        upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
-        assert_eq!(client.read_head().await, "HTTP/1.1 204 No Content\r\n\r\n");
+        upstream.send(DONE).await;
+        assert_eq!(client.read_head().await, DONE);
         client.send(CHUNKED).await;
     }
 }
@@ -281,7 +269,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 #[tokio::test]
 async fn interim_answers_pass_at_once_and_before_the_final_one() {
     let (_proxy, backend, mut client) = stage(Setup::default()).await;
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    client.send(GET).await;
     let mut upstream = backend.accept().await;
     upstream.read_head().await;
     upstream.send(HINT).await;
@@ -347,8 +335,8 @@ async fn a_continue_is_given_once_to_whoever_expects_it_and_a_switch_of_protocol
     assert!(first.iter().any(|head| head == "HTTP/1.1 100 Continue\r\n\r\n"), "{first:?}");
     client.send("hello").await;
     upstream.read_n(5).await;
-    upstream.send("HTTP/1.1 204 No Content\r\n\r\n").await;
-    assert_eq!(client.read_head().await, "HTTP/1.1 204 No Content\r\n\r\n");
+    upstream.send(DONE).await;
+    assert_eq!(client.read_head().await, DONE);
 
     client.send("GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n").await;
     upstream.read_head().await;
@@ -376,7 +364,7 @@ async fn an_http_1_0_dispatcher_gets_no_interim_answers() {
 #[tokio::test]
 async fn a_flood_of_interim_answers_that_nobody_reads_is_bounded_and_the_final_one_still_comes() {
     let (_proxy, backend, mut client) = stage(Setup::default()).await;
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    client.send(GET).await;
     let mut upstream = backend.accept().await;
     upstream.read_head().await;
     upstream.send(PROCESSING.repeat(40_000)).await;

@@ -21,7 +21,6 @@ use tokio::net::{TcpListener, TcpStream};
 use toolvane::app::{self, App, Running};
 use toolvane::clock::{ManualClock, Now, Tick, Wall};
 use toolvane::config::Config;
-use toolvane::readiness::Environment;
 use toolvane::telemetry::logs;
 use toolvane::yaml::Source;
 
@@ -112,7 +111,6 @@ impl Front {
             rules: app::compile(&config).unwrap(),
             config: Arc::new(config),
             clock: Arc::new(clock.clone()),
-            environment: Environment::default(),
             fresh_key: [1; 32],
             seed: 1,
             config_hash: "test".to_owned(),

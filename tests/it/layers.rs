@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers, leftmost first. Modules on one line are siblings: they may not use each other.
 const LAYERS: &[&[&str]] = &[
-    &["clock", "fetch", "glob"],
+    &["clock", "fetch", "glob", "json"],
     &["yaml"],
     &["mcp", "http"],
     &["rules"],

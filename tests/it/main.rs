@@ -32,6 +32,7 @@ mod passthrough;
 mod plain;
 mod program;
 mod readiness;
+mod receiver;
 mod record;
 mod reload;
 mod secrets;

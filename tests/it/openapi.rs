@@ -16,7 +16,6 @@ use tokio::net::{TcpListener, TcpStream};
 use toolvane::app::{self, App, Running};
 use toolvane::clock::{ManualClock, Now, Tick, Wall};
 use toolvane::config::Config;
-use toolvane::readiness::Environment;
 use toolvane::yaml::Source;
 
 use crate::wire::exchange;
@@ -85,7 +84,6 @@ impl Front {
             seed: 1,
             config_hash: "test".to_owned(),
             config_file: None,
-            environment: Environment::default(),
         };
         Front { clock, running: app.start().await.unwrap() }
     }

@@ -1,12 +1,13 @@
 //! What a collector of OpenTelemetry is sent.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::Receiver;
 
 use crate::program::{Program, config, exchange, rules};
+use crate::receiver::{Posted, receiver};
+use crate::wire::PATIENCE;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
@@ -15,40 +16,7 @@ use opentelemetry_proto::tonic::trace::v1::{Span, status::StatusCode};
 use prost::Message;
 use rustix::process::{Pid, Signal, kill_process};
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-
-/// What was posted: path, value of `x-key`, body.
-type Posted = (String, String, Vec<u8>);
-
-/// A collector that takes whatever comes.
-fn collector() -> (SocketAddr, Receiver<Posted>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let (sender, posted) = channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = BufReader::new(stream.unwrap());
-            let (mut path, mut key, mut length) = (String::new(), String::new(), 0);
-            let mut line = String::new();
-            while stream.read_line(&mut line).is_ok_and(|read| read > 2) {
-                let (name, value) = line.trim_end().split_once(": ").unwrap_or((line.trim_end(), ""));
-                match name.to_ascii_lowercase().as_str() {
-                    "content-length" => length = value.parse().unwrap(),
-                    "x-key" => key = value.to_owned(),
-                    _ if path.is_empty() => path = name.split(' ').nth(1).unwrap().to_owned(),
-                    _ => {}
-                }
-                line.clear();
-            }
-            let mut body = vec![0; length];
-            stream.read_exact(&mut body).unwrap();
-            stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
-            let _ = sender.send((path, key, body));
-        }
-    });
-    (address, posted)
-}
 
 fn start(more: &str) -> Program {
     let text = config(&format!("rules: {{layers: [own.yaml]}}\n{more}"));
@@ -71,9 +39,23 @@ fn attribute<'a>(attributes: &'a [KeyValue], key: &str) -> &'a str {
     }
 }
 
+/// All spans that were posted, which must be done with.
+fn spans(posted: &Receiver<Posted>) -> Vec<Span> {
+    let mut spans = Vec::new();
+    for posted in posted.try_iter() {
+        assert_eq!((posted.path(), posted.header("x-key")), ("/v1/traces", Some("s3cret")));
+        assert!(!posted.text().contains("0123456789abcdef"));
+        for resource in ExportTraceServiceRequest::decode(posted.body.as_slice()).unwrap().resource_spans {
+            assert_eq!(attribute(&resource.resource.unwrap().attributes, "service.name"), "toolvane");
+            spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
+        }
+    }
+    spans
+}
+
 #[test]
 fn every_call_is_a_span_under_its_callers_and_the_last_ones_are_sent_before_the_end() {
-    let (address, posted) = collector();
+    let (address, posted) = receiver("200 OK");
     let mut program = start(&format!(
         "otlp: {{endpoint: \"http://{address}\", headers: {{x-key: {{file: key}}}}, metrics_interval: \"off\"}}\n"
     ));
@@ -87,15 +69,7 @@ fn every_call_is_a_span_under_its_callers_and_the_last_ones_are_sent_before_the_
     call(&format!("traceparent: 00-{TRACE}-00f067aa0ba902b7-00\r\n"));
     stop(&mut program);
 
-    let mut spans: Vec<Span> = Vec::new();
-    for (path, key, body) in posted.try_iter() {
-        assert_eq!((path.as_str(), key.as_str()), ("/v1/traces", "s3cret"));
-        assert!(!String::from_utf8_lossy(&body).contains("0123456789abcdef"));
-        for resource in ExportTraceServiceRequest::decode(body.as_slice()).unwrap().resource_spans {
-            assert_eq!(attribute(&resource.resource.unwrap().attributes, "service.name"), "toolvane");
-            spans.extend(resource.scope_spans.into_iter().flat_map(|scope| scope.spans));
-        }
-    }
+    let spans = spans(&posted);
     assert_eq!(spans.len(), 2, "a call whose caller does not record is not recorded: {spans:?}");
     let child = spans.iter().find(|span| !span.parent_span_id.is_empty()).unwrap();
     assert_eq!(
@@ -111,16 +85,82 @@ fn every_call_is_a_span_under_its_callers_and_the_last_ones_are_sent_before_the_
 }
 
 #[test]
+fn each_call_of_a_batch_is_a_span_under_the_parent_of_its_own_or_of_the_request() {
+    let (address, posted) = receiver("200 OK");
+    let text = config(&format!(
+        "otlp: {{endpoint: \"http://{address}\", headers: {{x-key: {{file: key}}}}, metrics_interval: \"off\"}}\n"
+    ));
+    let text = text.replace("kind: http", "kind: mcp").replace("    routes: [{tool: t, method: GET, path: /t}]\n", "");
+    let mut program = Program::start(&text, |home| fs::write(home.join("key"), "s3cret\n").unwrap());
+    let call = |id: u8, meta: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t{id}","arguments":{{}}{meta}}}}}"#
+        )
+    };
+    let own = format!(r#","_meta":{{"traceparent":"00-{TRACE}-1111111111111111-01"}}"#);
+    let quiet = format!(r#","_meta":{{"traceparent":"00-{TRACE}-2222222222222222-00"}}"#);
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let body = [note.to_owned(), call(1, ""), call(2, &own), call(3, &quiet)].join(",");
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         traceparent: 00-{TRACE}-00f067aa0ba902b7-01\r\n"
+    );
+    assert_eq!(exchange(program.listen, &head, &format!("[{body}]")).0, 503);
+    stop(&mut program);
+    let mut told: Vec<_> = spans(&posted)
+        .into_iter()
+        .map(|span| {
+            let parent = u64::from_be_bytes(span.parent_span_id.as_slice().try_into().unwrap());
+            let links: Vec<_> = span.links.iter().map(|link| link.span_id.clone()).collect();
+            (span.name, format!("{parent:016x}"), links, attribute(&span.attributes, "jsonrpc.request.id").to_owned())
+        })
+        .collect();
+    told.sort();
+    let carrier = vec![0x00f0_67aa_0ba9_02b7_u64.to_be_bytes().to_vec()];
+    let expected =
+        [("tools/call t1", "00f067aa0ba902b7", Vec::new(), "1"), ("tools/call t2", "1111111111111111", carrier, "2")];
+    let expected = expected.map(|(name, parent, links, id)| (name.to_owned(), parent.to_owned(), links, id.to_owned()));
+    assert_eq!(told, expected, "and none of a member whose caller does not record");
+}
+
+#[test]
+fn a_trace_is_looked_for_only_once_somebody_wants_to_know_of_it() {
+    let program = start("");
+    let call = |trace: char| {
+        let trace = format!("4bf92f3577b34da6a3ce929d0e0e473{trace}");
+        let head = format!("GET /t HTTP/1.1\r\nhost: localhost\r\ntraceparent: 00-{trace}-00f067aa0ba902b7-01\r\n");
+        assert_eq!(exchange(program.listen, &head, "").0, 503);
+        trace
+    };
+    let scraped = |accept: &str| {
+        let mut stream = TcpStream::connect(program.admin).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: {accept}\r\n\r\n")
+            .unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let protobuf = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+    call('1');
+    scraped("text/plain");
+    call('2');
+    let first = scraped(protobuf);
+    assert!(first.contains("toolvane_call_duration_seconds") && !first.contains("4bf92f35"), "no trace was kept");
+    let last = call('3');
+    assert!(scraped(protobuf).contains(&last), "exemplars are kept for a scraper that takes them");
+}
+
+#[test]
 fn metrics_are_sent_as_they_are_scraped() {
-    let (address, posted) = collector();
+    let (address, posted) = receiver("200 OK");
     let program = start(&format!("otlp: {{endpoint: \"http://{address}/\", metrics_interval: 1s}}\n"));
     assert_eq!(exchange(program.listen, "GET /t HTTP/1.1\r\nhost: localhost\r\n", "").0, 503);
     loop {
-        let (path, _, body) = posted.recv_timeout(PATIENCE).unwrap();
-        if path != "/v1/metrics" {
+        let post = posted.recv_timeout(PATIENCE).unwrap();
+        if post.path() != "/v1/metrics" {
             continue;
         }
-        let request = ExportMetricsServiceRequest::decode(body.as_slice()).unwrap();
+        let request = ExportMetricsServiceRequest::decode(post.body.as_slice()).unwrap();
         let metrics: Vec<_> = request
             .resource_metrics
             .into_iter()

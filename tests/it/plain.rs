@@ -1,17 +1,7 @@
 //! Plain exchanges over raw sockets: what is decided about a connection on which hyper does not stand, in both directions.
 
-use crate::support::{Backend, Proxy, Raw, Setup};
+use crate::support::{Backend, DONE, GET, Proxy, Raw, Setup, stage};
 use toolvane::proxy::net::Limits;
-
-const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-const DONE: &str = "HTTP/1.1 204 No Content\r\n\r\n";
-
-async fn stage(setup: Setup) -> (Proxy, Backend, Raw) {
-    let backend = Backend::start().await;
-    let proxy = Proxy::start(backend.address, setup).await;
-    let client = proxy.connect().await;
-    (proxy, backend, client)
-}
 
 /// A stage on which one plain exchange has been.
 async fn begun() -> (Proxy, Backend, Raw, Raw) {

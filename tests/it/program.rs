@@ -7,13 +7,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A hang fails with a name instead of the runner's timeout.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::wire::PATIENCE;
 
 /// A backend that answers 503 to everything.
 pub(crate) fn backend() -> SocketAddr {

@@ -1,16 +1,17 @@
 //! Secrets get to where they belong and nowhere else: a process full of them, and everything that it wrote.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use crate::program::{Program, config, exchange};
+use crate::receiver::receiver;
+use crate::wire::PATIENCE;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// What they all answer whom toolvane posts to.
+const FAILS: &str = "500 Internal Server Error";
 
 /// Every secret has this in it.
 const MARK: &str = "planted-";
@@ -27,31 +28,6 @@ const SECRETS: [(&str, &str); 6] = [
 
 /// A token that nobody signed, with `{"sub":"planted-subject"}` in it.
 const JWT: &str = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJwbGFudGVkLXN1YmplY3QifQ.planted-signature-7";
-
-/// Takes posts, answers each 500, and hands out what came.
-fn receiver() -> (SocketAddr, Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let (sender, posts) = channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = BufReader::new(stream.unwrap());
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).is_ok_and(|read| read > 0) {}
-            let length =
-                head.to_lowercase().split("content-length: ").nth(1).map_or(0, |rest| {
-                    rest.split_whitespace().next().and_then(|length| length.parse().ok()).unwrap_or(0)
-                });
-            let mut body = vec![0; length];
-            stream.read_exact(&mut body).unwrap();
-            let _ = sender.send(head + &String::from_utf8_lossy(&body));
-            let _ = stream
-                .get_mut()
-                .write_all(b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-        }
-    });
-    (address, posts)
-}
 
 fn lay_out(home: &Path) {
     for (name, text) in SECRETS {
@@ -82,7 +58,7 @@ fn leak(text: &str) -> Option<(String, String)> {
 
 #[test]
 fn nothing_that_a_process_writes_holds_one_of_its_secrets_or_one_of_a_callers() {
-    let ((engine, jobs), (notified, notes)) = (receiver(), receiver());
+    let ((engine, jobs), (notified, notes)) = (receiver(FAILS), receiver(FAILS));
     let text = config(&format!(
         "rules: {{layers: [own.yaml]}}\nlog: {{level: trace}}\nrecord: {{file: outcomes.jsonl}}\n\
          diagnosis: {{engine: webhook, webhook: {{url: 'http://{engine}/jobs', secret: {{file: engine.secret}}}}}}\n\
@@ -103,7 +79,7 @@ fn nothing_that_a_process_writes_holds_one_of_its_secrets_or_one_of_a_callers() 
     for bearer in ["authorization: Bearer planted-opaque-11\r\n", &format!("authorization: Bearer {JWT}\r\n")] {
         assert_eq!(exchange(program.listen, &format!("{call}{bearer}"), "").0, 503);
     }
-    let job = jobs.recv_timeout(PATIENCE).expect("the engine is asked");
+    let job = jobs.recv_timeout(PATIENCE).expect("the engine is asked").text();
     let mut all = String::new();
     let ask = |head: &str, token: &str, body: &str| {
         let head = format!(
@@ -118,7 +94,7 @@ fn nothing_that_a_process_writes_holds_one_of_its_secrets_or_one_of_a_callers() 
         assert_eq!(status, expected, "{body}");
         all += &body;
     }
-    let note = notes.recv_timeout(PATIENCE).expect("somebody is notified");
+    let note = notes.recv_timeout(PATIENCE).expect("somebody is notified").text();
     for posted in [&job, &note] {
         assert!(posted.contains("x-toolvane-signature: t="), "{posted}");
     }
@@ -157,7 +133,9 @@ fn what_is_wrong_with_a_secret_is_told_without_it() {
         );
         fs::write(home.path().join("toolvane.yaml"), text).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolvane"));
-        let output = command.args(["run", "-c", "toolvane.yaml"]).current_dir(home.path()).output().unwrap();
+        // Somebody else's variable that is no text is none of our business.
+        command.args(["run", "-c", "toolvane.yaml"]).env("ODD", OsStr::from_bytes(b"\xff")).current_dir(home.path());
+        let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
         assert!(!output.status.success() && said.contains("token"), "{said}");
         assert!(!said.contains(MARK), "{said}");

@@ -10,7 +10,6 @@ use tokio::net::TcpStream;
 use toolvane::app::{self, App, Running};
 use toolvane::clock::{ManualClock, Now, Tick, Wall};
 use toolvane::config::Config;
-use toolvane::readiness::Environment;
 use toolvane::yaml::Source;
 
 const START: Now = Now { tick: Tick(1_000_000), wall: Wall(1_772_460_120_000) };
@@ -43,7 +42,6 @@ impl Proxy {
             rules: app::compile(&config).unwrap(),
             config: Arc::new(config),
             clock: Arc::new(clock.clone()),
-            environment: Environment::default(),
             fresh_key: [1; 32],
             seed: 1,
             config_hash: "test".to_owned(),

@@ -15,6 +15,10 @@ use toolvane::proxy::net::{
 
 pub(crate) use crate::wire::within;
 
+/// The least request, and the least answer.
+pub(crate) const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+pub(crate) const DONE: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+
 /// What a test may choose about its proxy.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
@@ -87,6 +91,14 @@ impl Proxy {
     pub(crate) async fn connect(&self) -> Raw {
         Raw::new(TcpStream::connect(self.address).await.unwrap())
     }
+}
+
+/// A proxy before a fresh backend, a client connection, and nothing else.
+pub(crate) async fn stage(setup: Setup) -> (Proxy, Backend, Raw) {
+    let backend = Backend::start().await;
+    let proxy = Proxy::start(backend.address, setup).await;
+    let client = proxy.connect().await;
+    (proxy, backend, client)
 }
 
 /// A backend that is a bare listener: the test itself speaks for it.

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Backend, Proxy, Raw, Setup, within};
+use crate::support::{Backend, GET, Proxy, Setup, stage, within};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -48,13 +48,6 @@ async fn drink(stream: &mut TcpStream, total: u64) {
         assert!(n > 0, "ended {left} bytes early");
         left -= n;
     }
-}
-
-async fn stage(setup: Setup) -> (Proxy, Backend, Raw) {
-    let backend = Backend::start().await;
-    let proxy = Proxy::start(backend.address, setup).await;
-    let client = proxy.connect().await;
-    (proxy, backend, client)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -120,7 +113,7 @@ async fn a_gibibyte_passes_over_http2_in_constant_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_that_does_not_read_stops_the_sender() {
     let (_proxy, backend, mut client) = stage(Setup::default()).await;
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    client.send(GET).await;
     let mut upstream = backend.accept().await;
     upstream.read_head().await;
     upstream.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {GIB}\r\n\r\n")).await;

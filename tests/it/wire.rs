@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// The bound on everything that a test waits for: a hang fails with a name, not with a timeout of the runner.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits for `what`, but not for ever.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -60,10 +60,25 @@ pub(crate) async fn raw_exchange(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Vec<u8> {
-    let mut stream = TcpStream::connect(to).await.unwrap();
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+    let stream = TcpStream::connect(to).await.unwrap();
+    let headers = [&[("host", "localhost")], headers].concat();
+    exchange_on(stream, method, path, &headers, body).await
+}
+
+/// The same on any new connection, without a `host` unless it is given. A body is JSON unless it is said to be something else.
+pub(crate) async fn exchange_on(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Vec<u8> {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
     if !body.is_empty() {
-        head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
+        head += &format!("content-length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| *name == "content-type") {
+            head += "content-type: application/json\r\n";
+        }
     }
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
@@ -74,7 +89,8 @@ pub(crate) async fn raw_exchange(
     raw
 }
 
-fn parse(raw: &str) -> Answer {
+/// An answer that came whole.
+pub(crate) fn parse(raw: &str) -> Answer {
     let (head, mut rest) = raw.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {raw:?}"));
     let mut lines = head.lines();
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();

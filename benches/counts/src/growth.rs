@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
+use crate::plot::{self, Panel, Point};
+
 /// What is said of one number of things: the instructions of one piece of work.
 pub type Count<'a> = &'a dyn Fn(&str) -> Result<u64>;
 
@@ -132,55 +134,23 @@ pub fn markdown(curves: &[Counted], with: &str) -> String {
     text
 }
 
-/// The curves as one picture: a panel each, numbers on a logarithmic axis, cost relative to the first point.
+/// The curves as one picture.
 pub fn svg(curves: &[Counted]) -> String {
-    const WIDTH: f64 = 260.0;
-    const HEIGHT: f64 = 180.0;
-    let rows = curves.len().div_ceil(3) as f64;
-    let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-        3.0 * WIDTH,
-        rows * HEIGHT
-    );
-    for (at, counted) in curves.iter().enumerate() {
-        let (left, top) = ((at % 3) as f64 * WIDTH + 40.0, (at / 3) as f64 * HEIGHT + 30.0);
-        panel(&mut text, counted, (left, top), (WIDTH - 60.0, HEIGHT - 70.0));
-    }
-    text + "</svg>\n"
+    let panels: Vec<Panel> = curves.iter().map(Panel::from).collect();
+    plot::svg(&panels)
 }
 
-fn panel(text: &mut String, counted: &Counted, (left, top): (f64, f64), (width, height): (f64, f64)) {
-    let Counted { curve, points } = counted;
-    let (Some((from, first)), Some((to, _))) = (points.first(), points.last()) else { return };
-    let highest = counted.growth().max(curve.must) * 1.1;
-    let (from, to) = (*from as f64, *to as f64);
-    let x = |number: usize| left + width * (number as f64 / from).ln() / (to / from).ln();
-    let y = |ratio: f64| top + height * (1.0 - ratio / highest);
-    let (right, bottom) = (left + width, top + height);
-    let _ = writeln!(text, "<text x=\"{left}\" y=\"{}\" font-weight=\"bold\">{}</text>", top - 12.0, curve.name);
-    let _ = writeln!(text, "<path d=\"M{left} {top}V{bottom}H{right}\" fill=\"none\" stroke=\"#888\"/>");
-    for (value, colour) in [(1.0, "#bbb"), (curve.must, "#c33")] {
-        let _ = writeln!(
-            text,
-            "<path d=\"M{left} {0:.1}H{right}\" stroke=\"{colour}\" stroke-dasharray=\"3 3\"/>\
-             <text x=\"{1:.1}\" y=\"{0:.1}\" text-anchor=\"end\">{value:.2}</text>",
-            y(value),
-            left - 4.0
-        );
-    }
-    let line: Vec<String> =
-        points.iter().map(|(number, count)| format!("{:.1},{:.1}", x(*number), y(count / first))).collect();
-    let line = line.join(" ");
-    let _ = writeln!(text, "<polyline points=\"{line}\" fill=\"none\" stroke=\"#06c\" stroke-width=\"2\"/>");
-    for (number, count) in points {
-        let _ = writeln!(
-            text,
-            "<circle cx=\"{0:.1}\" cy=\"{1:.1}\" r=\"3\" fill=\"#06c\"/>\
-             <text x=\"{0:.1}\" y=\"{2:.1}\" text-anchor=\"middle\">{number}</text>",
-            x(*number),
-            y(count / first),
-            bottom + 14.0
-        );
+impl From<&Counted> for Panel {
+    fn from(counted: &Counted) -> Panel {
+        let first = counted.points.first().map_or(1.0, |(_, count)| *count);
+        let point = |(number, count): &(usize, f64)| {
+            let ratio = count / first;
+            Point { number: *number, ratio, between: (ratio, ratio) }
+        };
+        Panel {
+            name: counted.curve.name.to_owned(),
+            must: counted.curve.must,
+            points: counted.points.iter().map(point).collect(),
+        }
     }
 }

@@ -6,6 +6,8 @@
 //! compared.
 
 mod growth;
+#[path = "../../shared/plot.rs"]
+mod plot;
 mod work;
 
 use std::collections::BTreeMap;

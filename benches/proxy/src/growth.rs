@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::load::Work;
 use crate::peers::{Peer, Places, Running};
 use crate::plan::{Drive, Subject};
+use crate::plot::{self, Panel};
 use crate::requests::Call;
 use crate::rounds::{Rounds, Turn, prepare, turn};
 use crate::stats::{Median, median};
@@ -128,55 +129,24 @@ fn curve(
     Ok(Curve { name, points, must, per_unit })
 }
 
-/// The curves as one SVG: a panel each, numbers on a logarithmic axis, cost relative to the smallest.
+/// The curves as one picture.
 pub fn svg(curves: &[Curve]) -> String {
-    const WIDTH: usize = 260;
-    const HEIGHT: usize = 180;
-    let rows = curves.len().div_ceil(3);
-    let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" font-size=\"11\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-        3 * WIDTH,
-        rows * HEIGHT
-    );
-    for (n, curve) in curves.iter().enumerate() {
-        let (left, top) = ((n % 3 * WIDTH + 40) as f64, (n / 3 * HEIGHT + 30) as f64);
-        let (width, height) = (WIDTH as f64 - 60.0, HEIGHT as f64 - 70.0);
-        let highest = curve.points.iter().map(|(_, m)| m.high).fold(curve.must * 1.1, f64::max);
-        let last = curve.points.last().map_or(1.0, |(number, _)| *number as f64);
-        let first = curve.points.first().map_or(1.0, |(number, _)| *number as f64);
-        let x = |number: usize| left + width * (number as f64 / first).ln() / (last / first).ln();
-        let y = |value: f64| top + height * (1.0 - value / highest);
+    let panels: Vec<Panel> = curves.iter().map(Panel::from).collect();
+    plot::svg(&panels)
+}
+
+impl From<&Curve> for Panel {
+    fn from(curve: &Curve) -> Panel {
         let unit = if curve.per_unit { "cost of one" } else { "cost of a call" };
-        text.push_str(&format!(
-            "<text x=\"{left}\" y=\"{}\" font-weight=\"bold\">{}, {unit}</text>\n",
-            top - 12.0,
-            curve.name
-        ));
-        text.push_str(&format!(
-            "<path d=\"M{left} {top}V{}H{}\" fill=\"none\" stroke=\"#888\"/>\n",
-            top + height,
-            left + width
-        ));
-        for (value, colour) in [(1.0, "#bbb"), (curve.must, "#c33")] {
-            text.push_str(&format!(
-                "<path d=\"M{left} {0}H{1}\" stroke=\"{colour}\" stroke-dasharray=\"3 3\"/><text x=\"{2}\" y=\"{0}\" text-anchor=\"end\">{value:.2}</text>\n",
-                y(value), left + width, left - 4.0
-            ));
-        }
-        let line: Vec<String> =
-            curve.points.iter().map(|(number, m)| format!("{:.1},{:.1}", x(*number), y(m.median))).collect();
-        text.push_str(&format!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"#06c\" stroke-width=\"2\"/>\n",
-            line.join(" ")
-        ));
-        for (number, m) in &curve.points {
-            text.push_str(&format!(
-                "<path d=\"M{0:.1} {1:.1}V{2:.1}\" stroke=\"#06c\"/><circle cx=\"{0:.1}\" cy=\"{3:.1}\" r=\"3\" fill=\"#06c\"/><text x=\"{0:.1}\" y=\"{4:.1}\" text-anchor=\"middle\">{number}</text>\n",
-                x(*number), y(m.low), y(m.high), y(m.median), top + height + 14.0
-            ));
+        let point = |(number, ratio): &(usize, Median)| plot::Point {
+            number: *number,
+            ratio: ratio.median,
+            between: (ratio.low, ratio.high),
+        };
+        Panel {
+            name: format!("{}, {unit}", curve.name),
+            must: curve.must,
+            points: curve.points.iter().map(point).collect(),
         }
     }
-    text.push_str("</svg>\n");
-    text
 }

@@ -7,6 +7,8 @@ mod load;
 mod memory;
 mod peers;
 mod plan;
+#[path = "../../shared/plot.rs"]
+mod plot;
 mod process;
 mod report;
 mod requests;

@@ -169,7 +169,7 @@ pub(super) fn rest<T: DeserializeOwned>(arguments: Arguments) -> Result<T, Refus
 }
 
 fn read<T: DeserializeOwned>(arguments: Arguments) -> Result<T, Refusal> {
-    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+    crate::json::of_value(Value::Object(arguments)).map_err(|error| {
         let detail = format!("{error}; the tool's input schema says what it takes");
         Box::new(refuse(StatusCode::BAD_REQUEST, "bad arguments", detail))
     })

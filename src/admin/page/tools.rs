@@ -13,7 +13,7 @@ use super::events::{self, Told};
 use super::show;
 use super::view::Frame;
 use super::words::{Moment, Pill, Strip, percent, rate};
-use crate::admin::overview::{self, Row, word};
+use crate::admin::overview::{self, Others, Row, word};
 use crate::admin::past::{Past, TOOLS_MAX};
 use crate::admin::query::{Parameters, Path, Query};
 use crate::admin::target::Who;
@@ -38,6 +38,8 @@ struct Line {
     name: String,
     backend: String,
     pill: Pill,
+    /// What stands against it besides its health.
+    against: String,
     badges: Vec<String>,
     since: Option<Moment>,
     why: String,
@@ -54,7 +56,6 @@ impl Line {
         let whole = &*row.tool == WHOLE_BACKEND;
         let mut badges = Vec::new();
         badges.extend(row.forced.as_ref().map(|forced| format!("override: {}", force(forced.force))));
-        badges.extend(row.status_reason.map(|reason| reason.as_str().replace('_', " ")));
         if row.users_affected > 0 {
             badges.push(format!(
                 "{} user{} affected",
@@ -63,7 +64,12 @@ impl Line {
             ));
         }
         let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
+        let against = row.status_reason.map(|reason| {
+            let reason = reason.as_str().replace('_', " ");
+            if row.listed { reason } else { format!("hidden: {reason}") }
+        });
         Line {
+            against: against.unwrap_or_default(),
             key: format!("{}/{}", row.backend, row.tool),
             link: link(&row.backend, &row.tool),
             name: if whole { "whole backend".to_owned() } else { row.tool.to_string() },
@@ -76,10 +82,14 @@ impl Line {
             back: Moment::maybe(row.expected_recovery_at.filter(|_| row.status != Status::Ok), now),
             calls: rate(row.calls_per_minute),
             failed: row.failed_share.map(percent).unwrap_or_default(),
-            refused: if row.refused_per_minute > 0.0 { rate(row.refused_per_minute) } else { String::new() },
+            refused: refused(row.refused_per_minute),
             strip: (!row.cells.is_empty()).then(|| Strip::new(&row.cells)),
         }
     }
+}
+
+fn refused(per_minute: f64) -> String {
+    if per_minute > 0.0 { rate(per_minute) } else { String::new() }
 }
 
 fn force(force: Force) -> &'static str {
@@ -122,6 +132,26 @@ struct All {
     sorts: Vec<Sort>,
     from: Moment,
     tools_max: usize,
+    others: Vec<Other>,
+}
+
+/// The calls of a backend's tools that have no line.
+struct Other {
+    backend: String,
+    calls: String,
+    failed: String,
+    refused: String,
+}
+
+impl From<Others> for Other {
+    fn from(others: Others) -> Other {
+        Other {
+            backend: others.backend.to_string(),
+            calls: rate(others.calls_per_minute),
+            failed: others.failed_share.map(percent).unwrap_or_default(),
+            refused: refused(others.refused_per_minute),
+        }
+    }
 }
 
 impl All {
@@ -141,7 +171,7 @@ pub(super) async fn all(State(admin): State<Arc<Admin>>, who: Who, Query(given):
     let text = |name: &str| given.text(name).unwrap_or_default().to_owned();
     let (query, status) = (text("q"), text("status"));
     let sorted_by = SORTS.into_iter().find(|sort| given.text("sort") == Some(sort)).unwrap_or("status");
-    let counts = ["DOWN", "RETESTING", "DEGRADED", "OK"].map(|status| Count {
+    let counts = ["DOWN", "RETESTING", "DEGRADED", "HIDDEN", "OK"].map(|status| Count {
         status,
         pill: Pill::new(status),
         count: rows.iter().filter(|row| row.word() == status).count(),
@@ -165,6 +195,7 @@ pub(super) async fn all(State(admin): State<Arc<Admin>>, who: Who, Query(given):
             status,
             from: Moment::new(Past::begin(now.wall), now.wall),
             tools_max: TOOLS_MAX,
+            others: overview::others(&admin, now).into_iter().map(Other::from).collect(),
         },
     )
 }

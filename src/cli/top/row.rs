@@ -22,6 +22,7 @@ pub(super) struct Row {
     pub(super) note: Option<String>,
     #[serde(rename = "override")]
     forced: Option<serde_json::Value>,
+    listed: bool,
     status_reason: Option<String>,
     pub(super) users_affected: u64,
     pub(super) calls_per_minute: f64,
@@ -36,17 +37,19 @@ pub(super) enum Stand {
     Down,
     Retesting,
     Degraded,
+    Hidden,
     Ok,
 }
 
 impl Stand {
-    pub(super) const ALL: [Stand; 4] = [Stand::Down, Stand::Retesting, Stand::Degraded, Stand::Ok];
+    pub(super) const ALL: [Stand; 5] = [Stand::Down, Stand::Retesting, Stand::Degraded, Stand::Hidden, Stand::Ok];
 
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Stand::Down => "DOWN",
             Stand::Retesting => "RETESTING",
             Stand::Degraded => "DEGRADED",
+            Stand::Hidden => "HIDDEN",
             Stand::Ok => "OK",
         }
     }
@@ -62,6 +65,7 @@ impl Row {
             "DOWN" if self.retesting => Stand::Retesting,
             "DOWN" => Stand::Down,
             "DEGRADED" => Stand::Degraded,
+            _ if self.status_reason.is_some() && !self.listed => Stand::Hidden,
             _ => Stand::Ok,
         }
     }

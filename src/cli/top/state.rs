@@ -100,6 +100,8 @@ pub(super) struct State {
     pub(super) admin: String,
     pub(super) at: Wall,
     pub(super) draining: bool,
+    /// Calls a minute that no row counts.
+    pub(super) others: f64,
     /// Why the last question had no answer.
     pub(super) lost: Option<String>,
     pub(super) sort: Sort,
@@ -122,6 +124,7 @@ impl State {
             admin,
             at: Wall(0),
             draining: false,
+            others: 0.0,
             lost: None,
             sort: Sort::Status,
             reversed: false,
@@ -141,6 +144,8 @@ impl State {
         self.rows = list(answer, "tools").iter().filter_map(read).collect();
         self.at = answer.get("at").and_then(Value::as_str).and_then(|at| at.parse().ok()).unwrap_or_default();
         self.draining = answer.get("draining").and_then(Value::as_bool).unwrap_or_default();
+        let calls = |others: &Value| others.get("callsPerMinute").and_then(Value::as_f64);
+        self.others = list(answer, "others").iter().filter_map(calls).sum();
         self.lost = None;
     }
 

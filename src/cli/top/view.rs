@@ -103,6 +103,7 @@ impl Look {
             Stand::Down => Color::Red,
             Stand::Retesting => Color::Cyan,
             Stand::Degraded => Color::Yellow,
+            Stand::Hidden => Color::DarkGray,
             Stand::Ok => Color::Green,
         };
         if self.colours { style.fg(colour) } else { style }
@@ -126,6 +127,9 @@ impl Look {
             spans.push(Span::styled("draining  ", Modifier::BOLD));
         }
         spans.push(Span::raw(format!("as of {}", clock(state))));
+        if state.others > 0.0 {
+            spans.push(Span::raw(format!("  and {:.1} calls/m of other tools", state.others)));
+        }
         Line::from(spans)
     }
 
@@ -243,7 +247,8 @@ mod tests {
             {"backend": "demo", "tool": "tried", "status": "DOWN", "retesting": true, "since": "2026-03-02T13:00:00Z"},
             {"backend": "other", "tool": "slow", "status": "DEGRADED", "signature": "slow", "since": "2026-02-27T13:00:00Z",
              "override": {"force": "OBSERVE"}, "history": day("G")},
-        ]})
+            {"backend": "other", "tool": "mail", "status": "OK", "listed": false, "statusReason": "credentials_missing"},
+        ], "others": [{"backend": "demo", "callsPerMinute": 4.0}, {"backend": "other", "callsPerMinute": 0.5}]})
     }
 
     fn state() -> State {

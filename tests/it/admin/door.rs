@@ -27,6 +27,7 @@ fn refused() -> Vec<(Headers, &'static str, Value, u16, &'static str)> {
     let elsewhere: Headers = &[("host", "evil.example"), AS_WRITER];
     let foreign: Headers = &[LOCAL, AS_WRITER, ("origin", "https://evil.example")];
     let across: Headers = &[LOCAL, AS_WRITER, ("sec-fetch-site", "cross-site")];
+    let odd: Headers = &[LOCAL, AS_WRITER, ("origin", "http://localhost/\u{e9}")];
     let text: Headers = &[LOCAL, AS_WRITER, ("content-type", "text/plain")];
     vec![
         (&[LOCAL], DOWN, statement(), 401, "local"),
@@ -36,6 +37,9 @@ fn refused() -> Vec<(Headers, &'static str, Value, u16, &'static str)> {
         (elsewhere, DOWN, statement(), 421, "nobody"),
         (foreign, DOWN, statement(), 403, "nobody"),
         (across, DOWN, statement(), 403, "nobody"),
+        (odd, DOWN, statement(), 403, "nobody"),
+        (foreign, "/v1/explain", statement(), 403, "nobody"),
+        (&[AS_WRITER], DOWN, statement(), 400, "nobody"),
         (&[LOCAL, AS_WRITER], DOWN, json!({"reason": "no end"}), 422, "engine"),
         (&[LOCAL, AS_WRITER], DOWN, json!({"expiresIn": "15m"}), 422, "engine"),
         (&[LOCAL, AS_WRITER], wide, statement(), 403, "engine"),

@@ -5,6 +5,8 @@ use serde_json::json;
 use super::support::{Follower, OPERATOR, Process, WRITER, backend, home};
 
 const READERS: usize = 1_000;
+/// How many there may be.
+const SEATS: usize = 1_024;
 /// Events of 60 kB each, which are more than a connection takes that nobody reads from.
 const FLOOD: usize = 120;
 
@@ -35,7 +37,7 @@ async fn a_reader_hears_of_transitions_overrides_and_writes_and_resumes_where_it
     mark(&process, "b").await;
     let mut again = Follower::of(&process, "/v1/events?kind=transition", &[("last-event-id", &told.id)]).await;
     assert_eq!(again.next().await.data["toolName"], "b");
-    let mut other_life = Follower::of(&process, "/v1/events?kind=transition", &[("last-event-id", "1-9")]).await;
+    let mut other_life = Follower::of(&process, "/v1/events?kind=transition", &[("last-event-id", "1-1")]).await;
     assert_eq!(other_life.next().await.data["toolName"], "a", "an id of another life: everything is new");
     let mut narrow = Follower::of(&process, "/v1/events?after=0&tool=b&kind=transition,override", &[]).await;
     assert_eq!(narrow.next().await.data["toolName"], "b");
@@ -72,6 +74,22 @@ async fn a_reload_is_told_with_what_is_in_force_or_with_the_mistakes_and_no_line
     assert!(!refused.to_string().contains("s3cr3t"));
 }
 
+#[tokio::test]
+async fn a_reader_who_stayed_away_for_too_long_is_told_how_much_he_missed() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "", "").await;
+    mark(&process, "a").await;
+    for _ in 0..FLOOD {
+        process.ask("POST", &format!("/v1/{}", "x".repeat(60_000)), OPERATOR, &json!({})).await;
+    }
+    mark(&process, "b").await;
+    let mut reader = Follower::of(&process, "/v1/events?after=0&kind=transition", &[]).await;
+    let missed = reader.next().await;
+    assert_eq!(missed.kind, "missed");
+    assert!(missed.data["missed"].as_u64().unwrap() >= 2, "{missed:?}");
+    assert_eq!(reader.next().await.data["toolName"], "b");
+}
+
 /// A thousand readers of which one takes nothing, and more than its connection can hold. Nobody is waited for: everybody else
 /// hears of every event, in order, and what is kept for the one is no more than the ring.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,6 +101,13 @@ async fn a_thousand_readers_hear_of_everything_and_one_that_is_stuck_holds_nobod
     for _ in 1..READERS {
         readers.push(Follower::of(&process, "/v1/events?kind=transition", &[]).await);
     }
+    let mut beyond = Vec::new();
+    for _ in READERS..SEATS {
+        beyond.push(Follower::of(&process, "/v1/events", &[]).await);
+    }
+    let refused = process.ask("GET", "/v1/events", OPERATOR, &json!(null)).await;
+    assert_eq!(refused.status.as_u16(), 503, "as many follow as there may be");
+    drop(beyond);
     let before = resident();
     let tools: Vec<String> = (0..20).map(|number| format!("t{number}")).collect();
     let (early, late) = tools.split_at(10);

@@ -64,3 +64,28 @@ async fn what_is_no_exchange_is_refused_with_what_would_be_one() {
     let nobody = process.raw("POST", "/v1/explain", &[("host", "evil.example")], &teapot()).await;
     assert_eq!(nobody.status, StatusCode::MISDIRECTED_REQUEST);
 }
+
+#[tokio::test]
+async fn where_an_object_is_expected_an_array_is_none() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "", "diagnosis: {engine: external}\n").await;
+    for (path, body, place, allowed) in [
+        ("/v1/explain", json!({"response": []}), "`response`: ", "an object of `status`, `headers`, `body`"),
+        (
+            "/v1/explain",
+            json!({"response": [500, {}, "x"]}),
+            "`response`: ",
+            "an object of `status`, `headers`, `body`",
+        ),
+        ("/v1/explain", json!({"transport": ["timeout"]}), "`transport`: ", "an object of `kind`, `detail`"),
+        ("/v1/explain", json!({"outcome": []}), "`outcome`: ", "an object of `backend`, `tool`"),
+        ("/v1/explain", json!([]), "", "an object of `id`, `service`"),
+        ("/v1/diagnosis/jobs/claim", json!(["5m"]), "", "an object of `expiresIn`"),
+        ("/v1/health/PROJECT/default/brew/clear", json!(["x", false, null, null]), "", "an object of `reason`"),
+    ] {
+        let answer = process.ask("POST", path, OPERATOR, &body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path} {body}: {}", answer.text);
+        let said = format!("{place}invalid type: sequence, expected {allowed}");
+        assert!(answer.detail().starts_with(&said), "{path} {body}: {}", answer.detail());
+    }
+}

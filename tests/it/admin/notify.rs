@@ -1,10 +1,13 @@
 //! Notifications, to a real receiver over HTTP.
 
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
+use toolvane::clock::Clock;
 
 use super::server::{Seen, Server, is_signed};
 use super::support::{OPERATOR, Process, WRITER, backend, home, within};
@@ -100,4 +103,49 @@ async fn a_receiver_that_fails_is_asked_again() {
     write(&process, "/v1/health/PROJECT/default/search/unavailable", &down).await;
     let both = told(&receiver, 2).await;
     assert_eq!(both[0].body, both[1].body);
+}
+
+/// The same process after a restart.
+async fn restarted(mut process: Process, (home, backend): (&Path, SocketAddr), more: &str) -> Process {
+    let now = process.clock.now();
+    process.running.stop();
+    process.running.ended().await;
+    Process::start_at(now, "127.0.0.1:0", home, backend, ("", more)).await
+}
+
+fn facts_of(told: &Seen) -> [&str; 3] {
+    ["notification", "tool", "note"].map(|name| told.body[name].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_restart_repeats_no_first_failure_and_forgets_no_recovery() {
+    let home = home();
+    let (receiver, backend) = (Server::start(|_| StatusCode::OK.into_response()).await, backend().await);
+    let more = format!("notify: {{webhook: {{url: \"http://{}/hook\"}}}}\n", receiver.address);
+    let place = (home.path(), backend);
+    let (down, up) = (json!({"reason": "the disk is full", "expiresIn": "5h"}), json!({"reason": "it is back"}));
+    let process = Process::start(home.path(), backend, "", &more).await;
+    for tool in ["search", "fetch", "print"] {
+        write(&process, &format!("/v1/health/PROJECT/default/{tool}/unavailable"), &down).await;
+    }
+    assert_eq!(facts_of(&told(&receiver, 3).await[2]), ["first_failure", "print", "the disk is full"]);
+    process.clock.advance(HALF_AN_HOUR / 2);
+
+    let process = restarted(process, place, &more).await;
+    write(&process, "/v1/health/PROJECT/default/fetch/unavailable", &down).await;
+    write(&process, "/v1/health/PROJECT/default/search/available", &up).await;
+    let end = told(&receiver, 4).await.remove(3);
+    assert_eq!(facts_of(&end), ["recovered", "search", "it is back"], "and no failure is told again");
+
+    // Meanwhile one that notifies nobody.
+    let process = restarted(process, place, "").await;
+    write(&process, "/v1/health/PROJECT/default/fetch/available", &up).await;
+    let process = restarted(process, place, &more).await;
+    let end = told(&receiver, 5).await.remove(4);
+    assert_eq!(facts_of(&end), ["recovered", "fetch", "it is back"]);
+
+    process.clock.advance(HALF_AN_HOUR / 2);
+    process.ask("POST", "/v1/never-heard-of", OPERATOR, &json!({})).await;
+    let reminder = told(&receiver, 6).await.remove(5);
+    assert_eq!(facts_of(&reminder), ["still_failing", "print", "the disk is full"], "half an hour after it was said");
 }

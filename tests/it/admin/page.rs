@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
-use super::support::{Answer, OPERATOR, Process, READER, START, WRITER, backend, home};
+use super::server::Server;
+use super::support::{Answer, OPERATOR, Process, READER, START, WRITER, backend, backend_answer, home};
 use toolvane::clock::Clock;
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
@@ -22,6 +24,21 @@ async fn open(process: &Process, path: &str) -> Answer {
 async fn send(process: &Process, path: &str, headers: &[(&str, &str)], form: &str) -> Answer {
     let headers = [&[("host", "localhost"), FORM], headers].concat();
     process.raw("POST", path, &headers, &Value::String(form.to_owned())).await
+}
+
+/// A backend with a list, of which every tool answers as those of [`backend`] do.
+async fn listing(tools: &[&'static str]) -> std::net::SocketAddr {
+    let tools: Vec<Value> = tools.iter().map(|name| json!({"name": name, "inputSchema": {"type": "object"}})).collect();
+    Server::start(move |seen| {
+        let id = &seen.body["id"];
+        let answer = match seen.body["method"].as_str() {
+            Some("tools/list") => json!({"jsonrpc": "2.0", "id": id, "result": {"tools": tools}}),
+            _ => backend_answer(&seen.body),
+        };
+        axum::Json(answer).into_response()
+    })
+    .await
+    .address
 }
 
 async fn mark(process: &Process, tool: &str, to: &str, reason: &str) {
@@ -99,6 +116,55 @@ async fn the_views_say_what_is_believed_and_why() {
     shows("/events", &["transition", "audit", "the disk is full"]).await;
     shows("/events?kind=override", &["moving house"]).await;
     shows("/config", &["moving house", "backends:", "none since the start"]).await;
+}
+
+#[tokio::test]
+async fn a_tool_that_nobody_is_shown_does_not_pass_for_one_that_works() {
+    let home = home();
+    let missing = "integrations: {mail: {credentials_required: [{env: NOT_SET_ANYWHERE}]}}\n\
+                   tools: {mail_send: {integration: mail}}\n";
+    let process = Process::start(home.path(), listing(&["mail_send", "tea"]).await, "", missing).await;
+    process.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}), "alice").await;
+    let overview = process.get("/v1/overview").await;
+    let facts = |at: usize| ["tool", "listed", "statusReason"].map(|name| overview["tools"][at][name].clone());
+    assert_eq!(facts(0), [json!("mail_send"), json!(false), json!("credentials_missing")]);
+    assert_eq!(facts(1), [json!("tea"), json!(true), Value::Null]);
+    let tools = process.get("/v1/tools?tool=mail_send").await;
+    assert_eq!(tools["tools"][0]["listed"], false);
+    let page = open(&process, "/").await.text;
+    let row = page.split("data-key=\"demo/mail_send\"").nth(1).unwrap().split("</tr>").next().unwrap();
+    let status = row.split("</td>").next().unwrap();
+    assert!(status.contains(">HIDDEN<") && status.contains("credentials missing"), "{row}");
+    assert!(!row.contains(">OK<"), "{row}");
+    let only = open(&process, "/?status=HIDDEN").await.text;
+    assert!(only.contains("demo/mail_send") && !only.contains("demo/tea"), "{only}");
+    assert!(open(&process, "/tools/demo/mail_send").await.text.contains(">HIDDEN<"));
+
+    mark(&process, "mail_send", "unavailable", "the relay is gone").await;
+    let page = open(&process, "/").await.text;
+    let row = page.split("data-key=\"demo/mail_send\"").nth(1).unwrap().split("</tr>").next().unwrap();
+    let status = row.split("</td>").next().unwrap();
+    assert!(status.contains(">DOWN<") && status.contains("hidden: credentials missing"), "{row}");
+}
+
+#[tokio::test]
+async fn calls_of_tools_that_no_list_names_are_counted_in_one_row() {
+    let home = home();
+    let process = Process::start(home.path(), listing(&["tea"]).await, "", "").await;
+    process.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}), "alice").await;
+    process.get("/v1/overview").await;
+    for tool in ["tea", "unlisted_one", "unlisted_two", "broken_unlisted"] {
+        process.call(tool, "alice").await;
+    }
+    let overview = process.get("/v1/overview").await;
+    let rows: Vec<&Value> = overview["tools"].as_array().unwrap().iter().map(|row| &row["callsPerMinute"]).collect();
+    assert_eq!(rows, [&json!(1.0)], "a row for each tool of the list: {overview}");
+    let others = &overview["others"][0];
+    assert_eq!((&others["backend"], &others["callsPerMinute"]), (&json!("demo"), &json!(3.0)));
+    assert!((others["failedShare"].as_f64().unwrap() - 1.0 / 3.0).abs() < 1e-9, "{others}");
+    let page = open(&process, "/").await.text;
+    let row = page.split("data-key=\"demo\"").nth(1).unwrap_or_else(|| panic!("{page}")).split("</tr>").next().unwrap();
+    assert!(row.contains("other tools") && row.contains(">3.0<") && row.contains("33 %"), "{row}");
 }
 
 #[tokio::test]

@@ -4,10 +4,9 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -18,10 +17,10 @@ use toolvane::clock::{ManualClock, Now, Tick, Wall};
 use toolvane::config::Config;
 use toolvane::yaml::Source;
 
-pub(crate) const START: Now = Now { tick: Tick(1_000_000), wall: Wall(1_772_460_120_000) };
+use crate::wire;
+pub(crate) use crate::wire::within;
 
-/// The bound on everything that a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const START: Now = Now { tick: Tick(1_000_000), wall: Wall(1_772_460_120_000) };
 
 pub(crate) const OPERATOR: &str = "operator-token-0123456789";
 pub(crate) const WRITER: &str = "writer-token-0123456789";
@@ -79,7 +78,6 @@ impl Process {
             seed: 1,
             config_hash: "test".to_owned(),
             config_file: None,
-            environment: toolvane::readiness::Environment::default(),
         };
         Process { clock, running: app.start().await.unwrap() }
     }
@@ -146,13 +144,9 @@ impl Answer {
     }
 }
 
-pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("gave up waiting for {what}"))
-}
-
 /// One request on a connection of its own, read to the end of the connection.
 pub(crate) async fn exchange(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
@@ -164,28 +158,9 @@ pub(crate) async fn exchange(
         Value::String(form) => form.clone(),
         other => other.to_string(),
     };
-    let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
-    if !body.is_empty() && !headers.iter().any(|(name, _)| *name == "content-type") {
-        head += "content-type: application/json\r\n";
-    }
-    for (name, value) in headers {
-        head += &format!("{name}: {value}\r\n");
-    }
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
-    let mut raw = Vec::new();
-    within("an answer", stream.read_to_end(&mut raw)).await.unwrap();
-    parse(&String::from_utf8(raw).unwrap())
-}
-
-fn parse(raw: &str) -> Answer {
-    let (head, body) = raw.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {raw:?}"));
-    let mut lines = head.lines();
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let headers: HeaderMap = lines
-        .filter_map(|line| line.split_once(": "))
-        .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
-        .collect();
-    Answer { status, headers, body: serde_json::from_str(body).unwrap_or(Value::Null), text: body.to_owned() }
+    let raw = wire::exchange_on(stream, method, path, headers, &body).await;
+    let wire::Answer { status, headers, body } = wire::parse(&String::from_utf8(raw).unwrap());
+    Answer { status, headers, body: serde_json::from_str(&body).unwrap_or(Value::Null), text: body }
 }
 
 /// A backend of which every tool answers well, or with -32603 if its name starts with `broken`.
@@ -198,15 +173,18 @@ pub(crate) async fn backend() -> SocketAddr {
 }
 
 async fn answer(body: String) -> Response {
-    let message: Value = serde_json::from_str(&body).unwrap_or_default();
+    axum::Json(backend_answer(&serde_json::from_str(&body).unwrap_or_default())).into_response()
+}
+
+/// What that backend says to a message.
+pub(crate) fn backend_answer(message: &Value) -> Value {
     let name = message["params"]["name"].as_str().unwrap_or_default();
-    let answer = if name.starts_with("broken") {
+    if name.starts_with("broken") {
         json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "assertion failed"}})
     } else {
         let content = json!([{"type": "text", "text": "fine"}]);
         json!({"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}})
-    };
-    axum::Json(answer).into_response()
+    }
 }
 
 /// One event of the stream.

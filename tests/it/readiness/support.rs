@@ -1,6 +1,5 @@
 //! A service that answers as a test says, an MCP server with a list, and toolvane between them.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -16,8 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use toolvane::app::{self, App, Running};
 use toolvane::clock::{ManualClock, Now, Tick, Wall};
-use toolvane::config::Config;
-use toolvane::readiness::Environment;
+use toolvane::config::{Config, Environment};
 use toolvane::yaml::Source;
 
 pub(crate) use crate::wire::{Answer, exchange, within};
@@ -218,9 +216,8 @@ impl Front {
         );
         let config = Config::read(&Arc::new(Source::new("test.yaml", text)), Path::new(""))
             .unwrap_or_else(|report| panic!("{report}"));
-        let variables: BTreeMap<&str, &str> = environment.iter().copied().collect();
-        let read = |name: &str| variables.get(name).map(|value| (*value).to_owned());
-        let environment = Environment::of(config.credential_places(), read);
+        let variables = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let config = Config { environment: Environment::new(variables), ..config };
         let clock = ManualClock::new(START);
         let app = App {
             rules: app::compile(&config).unwrap(),
@@ -230,7 +227,6 @@ impl Front {
             seed: 1,
             config_hash: "test".to_owned(),
             config_file: None,
-            environment,
         };
         Front { clock, running: app.start().await.unwrap() }
     }
