@@ -43,7 +43,8 @@ impl Excerpt {
 /// Collects an [`Excerpt`] while the text streams by.
 #[derive(Debug)]
 pub(crate) struct Clip {
-    half: usize,
+    /// Bytes of head and tail that are kept.
+    halves: (usize, usize),
     head: Vec<u8>,
     tail: Vec<u8>,
     total: u64,
@@ -52,18 +53,20 @@ pub(crate) struct Clip {
 impl Clip {
     /// Keeps at most `limit` bytes of each text.
     pub(crate) fn new(limit: usize) -> Clip {
-        Clip { half: limit / 2, head: Vec::new(), tail: Vec::new(), total: 0 }
+        let half = limit / 2;
+        Clip { halves: (half, limit - half), head: Vec::new(), tail: Vec::new(), total: 0 }
     }
 
     /// Takes up the next bytes of the text.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        let room = self.half.saturating_sub(self.head.len()).min(bytes.len());
+        let (first, end) = self.halves;
+        let room = first.saturating_sub(self.head.len()).min(bytes.len());
         let (head, rest) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
         self.head.extend_from_slice(head);
-        self.tail.extend_from_slice(last(rest, self.half));
-        if self.tail.len() > self.half.saturating_mul(2) {
-            let surplus = self.tail.len() - self.half;
+        self.tail.extend_from_slice(last(rest, end));
+        if self.tail.len() > end.saturating_mul(2) {
+            let surplus = self.tail.len() - end;
             self.tail.drain(..surplus);
         }
     }
@@ -78,7 +81,7 @@ impl Clip {
     /// Hands out what was collected and starts afresh, holding no memory.
     pub(crate) fn take(&mut self) -> Excerpt {
         let (mut bytes, tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
-        let tail = last(&tail, self.half);
+        let tail = last(&tail, self.halves.1);
         let total = std::mem::take(&mut self.total);
         let gap = ((bytes.len() + tail.len()) as u64) < total;
         let gap = gap.then_some(bytes.len());
@@ -99,11 +102,13 @@ mod tests {
 
     #[test]
     fn a_text_within_the_limit_is_kept_whole() {
-        let mut clip = Clip::new(8);
-        clip.add(b"12345678");
-        let excerpt = clip.take();
-        assert_eq!(excerpt.whole(), Some(b"12345678".as_slice()));
-        assert_eq!(excerpt.text(), "12345678");
+        for text in ["12345678", "123456789"] {
+            let mut clip = Clip::new(text.len());
+            clip.add(text.as_bytes());
+            let excerpt = clip.take();
+            assert_eq!(excerpt.whole(), Some(text.as_bytes()));
+            assert_eq!(excerpt.text(), text);
+        }
     }
 
     #[test]

@@ -8,7 +8,8 @@ const GAP: &str = "\n\u{2026}\n";
 /// Collects the text of a failure: the first half of the bound and the last half, whatever the chunks were.
 #[derive(Clone, Debug)]
 pub struct TextCollector {
-    half: usize,
+    /// Bytes of head and tail that are kept.
+    halves: (usize, usize),
     head: Vec<u8>,
     tail: Vec<u8>,
     skipped: bool,
@@ -17,17 +18,19 @@ pub struct TextCollector {
 impl TextCollector {
     /// Keeps at most `bound` bytes in the end (`limits.failure_text`, 64 KiB by default).
     pub fn new(bound: usize) -> TextCollector {
-        TextCollector { half: bound / 2, head: Vec::new(), tail: Vec::new(), skipped: false }
+        let half = bound / 2;
+        TextCollector { halves: (half, bound - half), head: Vec::new(), tail: Vec::new(), skipped: false }
     }
 
     /// Takes the next bytes. Memory stays within twice the bound.
     pub fn push(&mut self, chunk: &[u8]) {
-        let to_head = (self.half - self.head.len()).min(chunk.len());
-        let (first, rest) = chunk.split_at(to_head);
-        self.head.extend_from_slice(first);
-        for piece in rest.chunks(self.half.max(1)) {
+        let (first, last) = self.halves;
+        let to_head = (first - self.head.len()).min(chunk.len());
+        let (to_head, rest) = chunk.split_at(to_head);
+        self.head.extend_from_slice(to_head);
+        for piece in rest.chunks(last.max(1)) {
             self.tail.extend_from_slice(piece);
-            if self.tail.len() > self.half.saturating_mul(2) {
+            if self.tail.len() > last.saturating_mul(2) {
                 self.shorten_tail();
             }
         }
@@ -47,7 +50,7 @@ impl TextCollector {
     }
 
     fn shorten_tail(&mut self) {
-        let surplus = self.tail.len().saturating_sub(self.half);
+        let surplus = self.tail.len().saturating_sub(self.halves.1);
         if surplus > 0 {
             self.tail.drain(..surplus);
             self.skipped = true;
@@ -111,6 +114,16 @@ mod tests {
     #[test]
     fn a_text_within_the_bound_stays_whole() {
         assert_eq!(bounded("short", 10), "short");
+    }
+
+    #[test]
+    fn a_text_of_just_the_bound_stays_whole_in_whatever_pieces_it_comes() {
+        for bound in [10, 11] {
+            let text = "0123456789a".get(..bound).unwrap();
+            let mut collector = TextCollector::new(bound);
+            text.as_bytes().chunks(3).for_each(|piece| collector.push(piece));
+            assert_eq!(collector.finish(), text);
+        }
     }
 
     #[test]

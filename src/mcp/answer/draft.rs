@@ -19,7 +19,10 @@ pub(super) struct Draft {
     result: Option<Outcome>,
     params: Notification,
     created: Option<Progress>,
-    task: Progress,
+    result_task: Progress,
+    params_task: Progress,
+    /// The members of a task that come are those of the params.
+    in_params: bool,
 }
 
 /// A task as found so far.
@@ -40,8 +43,8 @@ impl Draft {
             Field::Created => self.created = Some(Progress::default()),
             Field::Capabilities | Field::CapabilitiesTools => self.outcome().tools_list_changed = false,
             Field::Meta => self.params.subscription = None,
-            Field::TaskResult => self.task.end = Some(TaskEnd::Result { is_error: false }),
-            Field::TaskError => self.task.end = Some(TaskEnd::Error(RpcError::default())),
+            Field::TaskResult => self.task().end = Some(TaskEnd::Result { is_error: false }),
+            Field::TaskError => self.task().end = Some(TaskEnd::Error(RpcError::default())),
             _ => {}
         }
     }
@@ -70,8 +73,8 @@ impl Draft {
             Field::Created => self.created = None,
             Field::CreatedTaskId => self.created.get_or_insert_default().id = text(raw),
             Field::CreatedStatus => self.created.get_or_insert_default().status = Some(task_status(raw)),
-            Field::TaskId | Field::TaskStatus | Field::TaskResult | Field::TaskIsError => self.task.value(field, raw),
-            Field::TaskError | Field::TaskErrorCode | Field::TaskErrorMessage => self.task.value(field, raw),
+            Field::TaskId | Field::TaskStatus | Field::TaskResult | Field::TaskIsError => self.task().value(field, raw),
+            Field::TaskError | Field::TaskErrorCode | Field::TaskErrorMessage => self.task().value(field, raw),
             Field::Meta => self.params.subscription = None,
             Field::Message | Field::Capabilities | Field::CapabilitiesTools => {}
         }
@@ -79,12 +82,16 @@ impl Draft {
 
     fn result_begins(&mut self) {
         self.result = Some(Outcome::default());
-        (self.created, self.task) = (None, Progress::default());
+        (self.created, self.result_task, self.in_params) = (None, Progress::default(), false);
     }
 
     fn params_begin(&mut self) {
         self.params = Notification::default();
-        self.task = Progress::default();
+        (self.params_task, self.in_params) = (Progress::default(), true);
+    }
+
+    fn task(&mut self) -> &mut Progress {
+        if self.in_params { &mut self.params_task } else { &mut self.result_task }
     }
 
     fn outcome(&mut self) -> &mut Outcome {
@@ -99,13 +106,13 @@ impl Draft {
         match (self.method, self.error, self.result) {
             (Some(method), ..) if self.has_id => Seen::Request(ServerRequest { id: self.id, method }),
             (Some(method), ..) => {
-                let task = self.task.finish(false);
+                let task = self.params_task.finish(false);
                 Seen::Notification(Box::new(Notification { method, task, ..self.params }))
             }
             (None, Some(error), _) => Seen::Answer(Box::new(Answer { id: self.id, kind: Kind::Error(error), text })),
             (None, None, Some(mut outcome)) => {
                 let created = self.created.and_then(|task| task.finish(true));
-                outcome.task = created.or_else(|| self.task.finish(outcome.result_type == ResultType::Task));
+                outcome.task = created.or_else(|| self.result_task.finish(outcome.result_type == ResultType::Task));
                 Seen::Answer(Box::new(Answer { id: self.id, kind: Kind::Result(outcome), text }))
             }
             (None, None, None) => Seen::Trouble(Trouble { kind: TroubleKind::NotJsonRpc, text }),

@@ -113,6 +113,21 @@ fn a_result_tells_its_type() {
 }
 
 #[test]
+fn a_task_in_the_params_is_none_of_the_result_and_the_other_way_round() {
+    let task = r#"{"taskId":"t","status":"completed"}"#;
+    for (text, expected) in [
+        (format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{}},"params":{task}}}"#), "result false None"),
+        (format!(r#"{{"jsonrpc":"2.0","id":1,"params":{task},"result":null}}"#), "result false None"),
+        (format!(r#"{{"jsonrpc":"2.0","id":1,"params":{{}},"result":{task}}}"#), r#"result false Some("t")"#),
+        (format!(r#"{{"jsonrpc":"2.0","id":1,"result":{task},"params":{{}}}}"#), r#"result false Some("t")"#),
+    ] {
+        assert_eq!(summary(&read(Format::Json, &text)[0]), expected, "{text}");
+    }
+    let ended = format!(r#"{{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{task},"result":{{}}}}"#);
+    assert!(matches!(&read(Format::Json, &ended)[0], Seen::Notification(told) if told.task.is_some()));
+}
+
+#[test]
 fn tasks_are_read_in_every_shape() {
     let task = |status, created, end| Some(Task { id: "t".to_owned(), status, created, end });
     let rpc = |code, message: &str| Some(TaskEnd::Error(RpcError { code: Some(code), message: message.to_owned() }));
