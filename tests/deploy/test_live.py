@@ -33,7 +33,11 @@ TROUBLE_SECONDS = 20
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
-def call(url, tool, arguments=None, user="somebody", method="tools/call"):
+# A public key of RFC 8037, with which nobody signs anything here.
+KEYS = {"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}
+
+
+def call(url, tool, arguments=None, user="somebody", method="tools/call", token=None):
     """One request as a client of 2026-07-28 makes it; what comes back is not the point."""
     named = {"name": tool, "arguments": arguments or {}} if method == "tools/call" else {}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {**named, "_meta": META}}).encode()
@@ -45,6 +49,7 @@ def call(url, tool, arguments=None, user="somebody", method="tools/call"):
         "x-user-id": user,
         "traceparent": f"00-{TRACE}-00f067aa0ba902b7-01",
         **({"mcp-name": tool} if named else {}),
+        **({"authorization": f"Bearer {token}"} if token else {}),
     }
     try:
         with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=30) as answer:
@@ -111,6 +116,7 @@ def trouble(demo, whole, narrow):
     demo.fail("progress", "rpc")
     for sidecar in (whole, narrow):
         call(sidecar.url, "", method="tools/list")
+    call(narrow.url, "echo", {"text": "who?"}, token="no.good.token")
     with concurrent.futures.ThreadPoolExecutor(6) as several:
         started = time.monotonic()
         turn = 0
@@ -162,9 +168,11 @@ def fleet(request):
     }
     integrations = {"words": {"probe": probe}, "people": {"probe": refused}}
     whole = workshop.toolvane(demo.url, tools=tools, integrations=integrations)
-    narrow = workshop.toolvane(
-        demo.url, limits={"calls": 1}, metrics={"tools_max": 1}, identity={"trusted_sources": ["10.0.0.0/8"]}
-    )
+    keys = folder / "keys.json"
+    keys.write_text(json.dumps(KEYS))
+    jwt = {"jwks": {"file": str(keys)}, "issuer": "https://issuer.example", "audience": "toolvane"}
+    identity = {"trusted_sources": ["10.0.0.0/8"], "jwt": jwt}
+    narrow = workshop.toolvane(demo.url, limits={"calls": 1}, metrics={"tools_max": 1}, identity=identity)
     targets = [sidecar.admin.removeprefix("http://") for sidecar in (whole, narrow)]
     native = workshop._keep(Prometheus("native", targets, folder, "native-histograms", "exemplar-storage"))
     classic = workshop._keep(Prometheus("classic", targets, folder))
