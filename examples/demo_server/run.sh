@@ -81,7 +81,7 @@ Three things to try in another terminal:
 
   3. Kill the demo server: the next call says that it is unreachable, and the tool list says so too. It comes back
      after $back_after s, and the first call then works:
-       kill -9 $demo_pid; $call echo '{"text":"hello"}'; $call --list
+       kill -9 $demo_pid; $call echo '{"text":"hello"}'; sleep 3; $call --list
 
 Ctrl-C ends both. What follows is toolvane's log.
 

@@ -50,10 +50,12 @@ impl Named {
     /// The same for what a body or a query names.
     pub(super) fn checked(mut self) -> Result<Named, Refusal> {
         if self.scope == Scope::Global {
-            self.scope_id = None;
+            if self.scope_id.is_some() {
+                return Err(unfit("GLOBAL has no scope id: it is `-` in a path and left out of a body".to_owned()));
+            }
             self.tenant = None;
         } else if self.scope_id.is_none() {
-            return Err(unfit(format!("{} needs a `scopeId`", self.scope)));
+            return Err(unfit(format!("{} needs a `scopeId` (`--id` of the commands)", self.scope)));
         }
         let bad = |text: &str| text.is_empty() || text.len() > NAME_MAX || text.chars().any(char::is_control);
         let named = [Some(&self.tool), self.scope_id.as_ref(), self.backend.as_ref(), self.tenant.as_ref()];

@@ -71,7 +71,8 @@ impl Reloader {
         self.attempt(true)
     }
 
-    /// [`Reloader::reload`] for files that look changed: says nothing if what they hold is what is in force.
+    /// [`Reloader::reload`] for files that look changed: says nothing if what they hold is what is in force,
+    /// unless the last attempt was refused.
     pub(super) fn follow(&self) {
         // It has been told to log and metrics.
         let _ = self.attempt(false);
@@ -90,7 +91,8 @@ impl Reloader {
         let at = self.clock.now().wall;
         match result {
             Ok((mut next, applied)) => {
-                if asked || applied.changed || !applied.needs_restart.is_empty() {
+                let mended = in_force.last.as_ref().is_some_and(|last| last.result.is_err());
+                if asked || applied.changed || mended || !applied.needs_restart.is_empty() {
                     let needs_restart = &applied.needs_restart;
                     self.telemetry.emit(Reloaded { result: Ok(&next.hash), needs_restart, at });
                     self.telemetry.publish(Kind::Reload, at, told(&applied));

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use super::ask::Access;
@@ -95,7 +97,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Run {
     /// The configuration file.
-    #[arg(short, long, env = "TOOLVANE_CONFIG", value_hint = ValueHint::FilePath, conflicts_with_all = ["listen", "admin", "backend"])]
+    #[arg(short, long, env = "TOOLVANE_CONFIG", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Where dispatchers connect (default 127.0.0.1:8080). Port 0 takes a free one.
     #[arg(long, env = "TOOLVANE_LISTEN", value_name = "ADDRESS")]
@@ -106,6 +108,27 @@ pub struct Run {
     /// The backend, as a URL with the path of its MCP endpoint.
     #[arg(long, env = "TOOLVANE_BACKEND", value_name = "URL")]
     pub backend: Option<String>,
+}
+
+impl Run {
+    /// Refuses what a configuration file says better beside one. What the environment says is meant for other commands too:
+    /// beside a file it does not count.
+    ///
+    /// # Errors
+    /// Names the argument.
+    pub(super) fn check(given: &ArgMatches, command: &mut clap::Command) -> Result<(), clap::Error> {
+        if given.get_one::<PathBuf>("config").is_none() {
+            return Ok(());
+        }
+        let typed = |name: &&str| given.value_source(name) == Some(ValueSource::CommandLine);
+        match ["listen", "admin", "backend"].into_iter().find(typed) {
+            None => Ok(()),
+            Some(name) => Err(command.error(
+                ErrorKind::ArgumentConflict,
+                format!("`--{name}` cannot be used with a configuration file (`--config` or TOOLVANE_CONFIG), which says it itself"),
+            )),
+        }
+    }
 }
 
 /// `toolvane check`.

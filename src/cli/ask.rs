@@ -48,6 +48,9 @@ pub enum AskError {
         /// The reason.
         why: String,
     },
+    /// There is no such tool.
+    #[error("no tool is known by the name {0:?}; `toolvane status` shows all that are")]
+    Unknown(String),
     /// Somebody is there and says no.
     #[error("{0}")]
     Refused(Refusal),
@@ -79,7 +82,7 @@ impl AskError {
     pub fn code(&self) -> u8 {
         match self {
             AskError::Unreachable { .. } => UNAVAILABLE,
-            AskError::Refused(_) => BAD,
+            AskError::Refused(_) | AskError::Unknown(_) => BAD,
         }
     }
 }

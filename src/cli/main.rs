@@ -2,9 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
-use super::args::{Arguments, Classify, Command, Form};
+use super::args::{Arguments, Classify, Command, Form, Run};
 use super::check::{self, How, Output};
 use super::rules::{Layered, Streams, refuse};
 use super::settings::Settings;
@@ -17,7 +17,7 @@ use crate::yaml::Style;
 
 /// Runs the command that the process was started with; gives its exit code.
 pub fn main() -> u8 {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print();
@@ -57,10 +57,22 @@ pub fn main() -> u8 {
         Command::Config { what: Settings::Init } => settings::init(&mut io::stdout()),
         Command::Man => settings::man(Arguments::command(), &mut io::stdout()),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "toolvane", &mut io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "toolvane", &mut script);
+            // Whoever reads may have had enough, as `head` does.
+            let _ = io::stdout().write_all(&script);
             FINE
         }
     }
+}
+
+fn parse() -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    let given = command.try_get_matches_from_mut(std::env::args_os())?;
+    if let Some(("run", given)) = given.subcommand() {
+        Run::check(given, &mut command)?;
+    }
+    Arguments::from_arg_matches(&given)
 }
 
 fn classify(args: &Classify, words: &mut impl Write) -> u8 {

@@ -52,6 +52,9 @@ pub(super) async fn status(args: &Status, out: &mut impl Write) -> Result<u8, As
             None => break,
         }
     }
+    if let (Some(tool), true) = (&args.tool, tools.is_empty()) {
+        return Err(AskError::Unknown(tool.clone()));
+    }
     let is = |tool: &Value, status: &str| tool.get("status").and_then(Value::as_str) == Some(status);
     let bad = |tool: &Value| match args.fail_on {
         Some(FailOn::Degraded) => is(tool, "DEGRADED") || is(tool, "DOWN"),

@@ -16,9 +16,9 @@ pub struct Place {
     /// Who is affected: session, user, project, tenant or global.
     #[arg(long, default_value = "project")]
     pub scope: String,
-    /// Which of them; by default `default`.
-    #[arg(long, default_value = "default", value_name = "ID")]
-    pub id: String,
+    /// Which of them; needed for a session and a user, otherwise by default `default`. Global has none.
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
     /// Of which backend, where there are several.
     #[arg(long)]
     pub backend: Option<String>,
@@ -29,7 +29,7 @@ pub struct Place {
 
 impl Place {
     fn path(&self) -> String {
-        let id = if self.scope.eq_ignore_ascii_case("global") { "-" } else { &self.id };
+        let id = self.scope_id().unwrap_or("-");
         format!("/v1/health/{}/{}/{}", escaped(&self.scope), escaped(id), escaped(&self.tool))
     }
 
@@ -40,7 +40,8 @@ impl Place {
     }
 
     fn scope_id(&self) -> Option<&str> {
-        (!self.scope.eq_ignore_ascii_case("global")).then_some(self.id.as_str())
+        let is_shared = ["project", "tenant"].iter().any(|scope| self.scope.eq_ignore_ascii_case(scope));
+        self.id.as_deref().or(is_shared.then_some("default"))
     }
 }
 
@@ -53,7 +54,7 @@ pub enum To {
     Degraded,
     /// Not usable.
     Down,
-    /// Believed what is believed, but every call passes; only with `--override`.
+    /// Believed what is believed, but every call passes: an override, also without `--override`.
     Observe,
 }
 
@@ -184,7 +185,14 @@ pub(super) async fn order(access: &Access, what: &str, out: &mut impl Write) -> 
     let answer = access.ask("POST", &format!("/v1/{what}"), None).await?;
     let text = match access.output {
         Form::Json => answer.to_string(),
-        Form::Table => format!("{what}: done"),
+        Form::Table => {
+            let keys = answer.get("needsRestart").and_then(Value::as_array).into_iter().flatten();
+            let keys: Vec<&str> = keys.filter_map(Value::as_str).collect();
+            match keys.is_empty() {
+                true => format!("{what}: done"),
+                false => format!("{what}: done; changed, and in force only after a restart: {}", keys.join(", ")),
+            }
+        }
     };
     let _ = writeln!(out, "{text}");
     Ok(FINE)

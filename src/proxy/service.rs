@@ -1,6 +1,6 @@
 //! The order in which a request passes the proxy: route, identify, then by what the backend speaks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use http::{Request, Response, StatusCode, header};
@@ -19,9 +19,9 @@ use super::shared::{Parts, RuleSet, Shared};
 use super::visit::Visit;
 use super::{http_tool, mcp};
 use crate::config::BackendKind;
-use crate::health::Caller;
-use crate::health::{Diagnoser, Effect};
-use crate::rules::Table;
+use crate::health::document::WHOLE_BACKEND;
+use crate::health::{Caller, Diagnoser, Effect, Filter, Status};
+use crate::rules::{Scope, Table};
 use crate::store::OutcomeFile;
 use crate::telemetry::RequestKind;
 use crate::telemetry::events::IdentityHeaderDropped;
@@ -122,9 +122,18 @@ impl Proxy {
         catalogue::readiness_changed(self.shared());
     }
 
-    /// Every tool that is known by name, as this caller would see it.
+    /// Every tool that is known by name, as this caller would see it; also those that something is held against, which no
+    /// list may have named since the start.
     pub fn catalogue(&self, caller: &Caller, profile: Option<&str>) -> Vec<Entry> {
-        catalogue::catalogue(self.shared(), self.tools(), caller, profile)
+        let mut tools: BTreeSet<(Arc<str>, String)> = self.tools().into_iter().collect();
+        let now = self.shared().clock.now();
+        for status in [Status::Degraded, Status::Down] {
+            let unwell = self.shared().registry.documents(&Filter { status: Some(status), ..Filter::default() }, now);
+            let keys = unwell.into_iter().map(|document| document.key);
+            let of_tools = keys.filter(|key| key.scope >= Scope::Project && key.tool_name != WHOLE_BACKEND);
+            tools.extend(of_tools.map(|key| (Arc::from(key.backend), key.tool_name)));
+        }
+        catalogue::catalogue(self.shared(), tools.into_iter().collect(), caller, profile)
     }
 
     /// How many known tools nobody is shown, by backend and reason.

@@ -66,7 +66,7 @@ pub enum CommitError {
 /// Something that an operator may have to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// The file was not closed cleanly and is being checked and repaired.
+    /// The file is being checked, as at every start, and repaired if the process that wrote it was killed.
     Repairing {
         /// Done so far, 0 to 99.
         percent: u8,

@@ -56,6 +56,34 @@ fn refused(process: &Program, arguments: &[&str]) -> String {
 const DOWN: [&str; 7] = ["set", "t", "down", "--reason", "being rebuilt", "--for", "30m"];
 
 #[test]
+fn a_tool_that_nobody_knows_is_no_good_news() {
+    let process = process();
+    let unknown = refused(&process, &["status", "nosuch", "--fail-on", "down"]);
+    assert!(unknown.contains("no tool is known by the name \"nosuch\""), "{unknown}");
+}
+
+#[test]
+fn what_is_meant_for_everybody_takes_no_id_and_what_is_meant_for_somebody_needs_one() {
+    let process = process();
+    let with_id = refused(&process, &[&DOWN[..], &["--scope", "global", "--id", "alice"]].concat());
+    assert!(with_id.contains("GLOBAL has no scope id"), "{with_id}");
+    let without = refused(&process, &[&DOWN[..], &["--scope", "user"]].concat());
+    assert!(without.contains("USER needs a `scopeId` (`--id` of the commands)"), "{without}");
+    assert_eq!(table(&process, &[&DOWN[..], &["--scope", "global"]].concat()), "t GLOBAL -: DOWN\n");
+}
+
+#[test]
+fn beside_a_configuration_file_the_environment_does_not_count_and_an_argument_is_refused() {
+    let run = |address: &str, more: &[&str]| run_at(address, &[&["run", "-c", "no-such-file.yaml"], more].concat());
+    let said = run("127.0.0.1:1", &[]);
+    assert_eq!(said.code, 78, "{}", said.words);
+    assert!(said.words.contains("no-such-file.yaml"), "{}", said.words);
+    let said = run("127.0.0.1:1", &["--admin", "127.0.0.1:2"]);
+    assert_eq!(said.code, 2);
+    assert!(said.words.contains("`--admin` cannot be used with a configuration file"), "{}", said.words);
+}
+
+#[test]
 fn status_shows_how_every_tool_stands_and_fails_if_one_is_as_bad_as_asked() {
     let process = process();
     let fine =

@@ -64,6 +64,18 @@ fn broken_rules_change_nothing_and_are_reported_with_their_place() {
 }
 
 #[test]
+fn rules_that_are_put_back_after_a_mistake_end_the_failure() {
+    let program = Program::start(&config("rules: {layers: [own.yaml]}\n"), |home| {
+        fs::write(home.join("own.yaml"), rules("first")).unwrap();
+    });
+    program.swap("own.yaml", "patterns: [");
+    program.logged(REFUSED);
+    program.swap("own.yaml", &rules("first"));
+    program.logged(IN_FORCE);
+    assert_eq!(program.counts("toolvane_config_last_reload_successful"), ["toolvane_config_last_reload_successful 1"]);
+}
+
+#[test]
 fn a_directory_of_a_tenant_that_appears_holds_for_that_tenant() {
     let program = Program::start(&config("rules: {dir: rules.d}\n"), |home| {
         fs::create_dir_all(home.join("rules.d")).unwrap();

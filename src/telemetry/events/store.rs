@@ -44,7 +44,7 @@ impl Event for StoreReported<'_> {
     fn emit(self, _: &Metrics) {
         match self.0 {
             Report::Repairing { percent } => {
-                tracing::info!(target: "toolvane::store", percent, "state file was not closed cleanly, checking it");
+                tracing::info!(target: "toolvane::store", percent, "checking the state file");
             }
             Report::CommitFailed { why, attempt: attempt @ 1, queued } => tracing::error!(
                 target: "toolvane::store",

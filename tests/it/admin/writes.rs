@@ -40,6 +40,20 @@ async fn an_engine_sets_and_ends_an_outage_and_callers_see_it_at_once() {
 }
 
 #[tokio::test]
+async fn a_tool_that_is_down_is_known_after_a_restart_before_anybody_asks_for_a_list() {
+    let home = home();
+    let backend = backend().await;
+    let mut process = Process::start(home.path(), backend, "", "").await;
+    let body = json!({"reason": "the index is being rebuilt", "expiresIn": "15m"});
+    process.ask("POST", &format!("{SEARCH}/unavailable"), WRITER, &body).await;
+    process.running.stop();
+    process.running.ended().await;
+    let again = Process::start(home.path(), backend, "", "").await;
+    let tools = again.get("/v1/tools?status=DOWN").await;
+    assert_eq!((&tools["tools"][0]["tool"], &tools["tools"][0]["status"]), (&json!("search"), &json!("DOWN")));
+}
+
+#[tokio::test]
 async fn a_lifecycle_event_needs_no_end_begins_when_it_says_and_never_overrides_what_is_newer() {
     let home = home();
     let process = Process::start(home.path(), backend().await, "", "").await;
