@@ -1,6 +1,7 @@
 //! Hyper as the oracle: whatever is sent, the calls and answers that come of it are those that hyper alone reads.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -165,9 +166,16 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(work)
 }
 
+/// Each time another loopback address: thousands of connections in a minute leave no free port on one.
+fn somewhere() -> SocketAddr {
+    static COUNT: AtomicU16 = AtomicU16::new(0);
+    let [high, low] = COUNT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    SocketAddr::from(([127, 77, high, low], 0))
+}
+
 /// What a service sees of `bytes`, and what is answered.
 async fn served(by: By, bytes: &[u8], sizes: &[usize]) -> Served {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind(somewhere()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let seen: Arc<Mutex<Vec<(Seen, bool)>>> = Arc::default();
     let (_hand, drain) = Drain::new();
@@ -275,7 +283,7 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
 
 /// A backend that answers one request with these bytes and closes.
 async fn backend(bytes: Vec<u8>, sizes: Vec<usize>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind(somewhere()).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
@@ -296,7 +304,8 @@ type Whole = (StatusCode, HeaderMap, Bytes, Option<HeaderMap>);
 /// The answer, if it is whole.
 async fn fetched(by: By, method: &Method, bytes: &[u8], sizes: &[usize]) -> Result<Whole, Fault> {
     let address = backend(bytes.to_vec(), sizes.to_vec()).await;
-    let upstream = Upstream::new(UpstreamSettings::new("127.0.0.1", address.port()), Arc::new(SystemClock));
+    let upstream =
+        Upstream::new(UpstreamSettings::new(address.ip().to_string(), address.port()), Arc::new(SystemClock));
     let mut request = Request::new(Body::empty());
     *request.method_mut() = method.clone();
     let limit = Some(Duration::from_secs(2));
