@@ -1,6 +1,6 @@
 //! `tools/list` of 50 tools through the whole process: without integrations, and with one behind every tool whose service
 //! takes 15 s for each probe and is due all the time. No list waits for a probe, so the two are the same but for the work of
-//! looking: the ratio of their 99th percentiles is what this prints. Bar: below 1.5 on a quiet machine.
+//! looking: the ratio of their 99th percentiles is what this prints. Bar: below 1.1 on a quiet machine.
 
 #![expect(clippy::print_stdout, reason = "a benchmark whose output is its result")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that cannot go on ends")]
