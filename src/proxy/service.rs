@@ -127,11 +127,14 @@ impl Proxy {
     pub fn catalogue(&self, caller: &Caller, profile: Option<&str>) -> Vec<Entry> {
         let mut tools: BTreeSet<(Arc<str>, String)> = self.tools().into_iter().collect();
         let now = self.shared().clock.now();
-        for status in [Status::Degraded, Status::Down] {
-            let unwell = self.shared().registry.documents(&Filter { status: Some(status), ..Filter::default() }, now);
-            let keys = unwell.into_iter().map(|document| document.key);
-            let of_tools = keys.filter(|key| key.scope >= Scope::Project && key.tool_name != WHOLE_BACKEND);
-            tools.extend(of_tools.map(|key| (Arc::from(key.backend), key.tool_name)));
+        // Scope by scope: there may be a document for each of many users, and none of them is looked at.
+        for scope in [Scope::Project, Scope::Tenant, Scope::Global] {
+            for status in [Status::Degraded, Status::Down] {
+                let filter = Filter { scope: Some(scope), status: Some(status), ..Filter::default() };
+                let keys = self.shared().registry.documents(&filter, now).into_iter().map(|document| document.key);
+                let of_tools = keys.filter(|key| key.tool_name != WHOLE_BACKEND);
+                tools.extend(of_tools.map(|key| (Arc::from(key.backend), key.tool_name)));
+            }
         }
         catalogue::catalogue(self.shared(), tools.into_iter().collect(), caller, profile)
     }
