@@ -46,7 +46,10 @@ pub(super) enum Missing {
 pub(super) fn value(environment: &Environment, place: &Credential) -> Result<Secret, Missing> {
     let absent = || Missing::Absent(place.to_string());
     let found = match place {
-        Credential::Env(name) => environment.get(name).map(|value| Secret::new(value.to_owned())),
+        Credential::Env(name) => {
+            let given = environment.get(name).filter(|value| !value.is_empty());
+            given.map(|value| Secret::new(value.to_owned()))
+        }
         Credential::File(path) => {
             read(path, place)?.map(|text| Secret::new(text.trim_end_matches(['\n', '\r']).to_owned()))
         }
@@ -95,6 +98,7 @@ mod tests {
         let environment = Environment::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(["A", "EMPTY", "GONE"].map(|name| environment.has(name)), [true, false, false]);
         assert_eq!(value(&environment, &places[0]).unwrap().reveal(), "hunter2");
+        assert_eq!(value(&environment, &places[1]), Err(Missing::Absent("env:EMPTY".into())));
         assert_eq!(value(&environment, &places[1]), Err(Missing::Absent("env:EMPTY".into())));
         assert_eq!(value(&environment, &places[2]), Err(Missing::Absent("env:GONE".into())));
         assert!(!format!("{environment:?}").contains("hunter2"));
