@@ -30,40 +30,40 @@ const HELD_FAILURE: usize = 64 * 1024;
 const INVALID_PARAMS: i64 = -32602;
 
 /// Carries one call.
-pub(super) async fn call(mut visit: Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
-    let wanted = Wanted::of(&visit, tool);
+pub(super) async fn call(visit: &mut Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
+    let wanted = Wanted::of(visit, tool);
     visit.origin = visit.origin_of(&held.parts.headers, Some((&held.bytes, request.id)));
     let passes = request.params.is_continuation || headers_disagree(&held.parts.headers, request, tool);
     let looker = visit.looker_at(visit.started);
     let shape = Shape { id: request.id, has_task: request.params.has_task };
     let admitted = match if passes { looker.policy_on(&wanted.at, &wanted.settings) } else { looker.access_to(&wanted) }
     {
-        Access::NoRole => match wanted.place(&visit) {
-            Ok(_place) => return unknown::unknown_tool(&visit, held, request.id, tool).await,
+        Access::NoRole => match wanted.place(visit) {
+            Ok(_place) => return Box::pin(unknown::unknown_tool(visit, held, request.id, tool)).await,
             Err(refusal) => Err(refusal),
         },
-        Access::Disallowed => Err(wanted.refuse(&visit, Refusal::Disallowed)),
+        Access::Disallowed => Err(wanted.refuse(visit, Refusal::Disallowed)),
         Access::Unready(unready) if access::enforces(&wanted.settings) => {
-            Err(wanted.refuse(&visit, Refusal::Unready(unready)))
+            Err(wanted.refuse(visit, Refusal::Unready(unready)))
         }
-        Access::Open | Access::Unready(_) if passes => wanted.place(&visit).map(|place| (place, None)),
-        Access::Open | Access::Unready(_) => wanted.admit(&visit),
+        Access::Open | Access::Unready(_) if passes => wanted.place(visit).map(|place| (place, None)),
+        Access::Open | Access::Unready(_) => wanted.admit(visit),
     };
     let admitted = match admitted {
         Ok(admitted) => admitted,
-        Err(refusal) => return refused(&visit, &wanted, &refusal, &shape),
+        Err(refusal) => return refused(visit, &wanted, &refusal, &shape),
     };
     let arguments = request.params.arguments.map(|raw| held.bytes.slice_ref(raw)).unwrap_or_default();
-    let waiting = Waiting::new(request.id, &visit.place, wanted.ticket(&visit, admitted, arguments));
+    let waiting = Waiting::new(request.id, &visit.place, wanted.ticket(visit, admitted, arguments));
     let guard = Guard::over(&visit.place, vec![Expected { id: request.id.into(), call: waiting, is_task: false }]);
     let uri = held.parts.uri.clone();
     accept::ask_readable(&mut held.parts.headers);
     match visit.ask(held.into_request(), Some(wanted.settings.timeout)).await {
         Ok(response) => {
-            let call = Answered { visit: &visit, wanted: &wanted, shape: &shape, path: uri.path() };
+            let call = Answered { visit, wanted: &wanted, shape: &shape, path: uri.path() };
             answered(call, response, guard).await
         }
-        Err(fault) => failed((&visit, &wanted, &shape), guard, &fault),
+        Err(fault) => failed((visit, &wanted, &shape), guard, &fault),
     }
 }
 
@@ -78,8 +78,8 @@ fn headers_disagree(headers: &HeaderMap, request: &Request<'_>, tool: &str) -> b
 }
 
 /// Carries a batch (2025-03-26): each call in it is judged, none is refused.
-pub(super) async fn batch(mut visit: Visit, mut held: Held, members: &[Message<'_>]) -> Response<Body> {
-    if members.iter().any(|member| is_excluded(&visit, member)) {
+pub(super) async fn batch(visit: &mut Visit, mut held: Held, members: &[Message<'_>]) -> Response<Body> {
+    if members.iter().any(|member| is_excluded(visit, member)) {
         return batch_refused(members);
     }
     let mut expected = Vec::new();
@@ -87,12 +87,12 @@ pub(super) async fn batch(mut visit: Visit, mut held: Held, members: &[Message<'
     for (number, member) in members.iter().enumerate() {
         let Message::Request(request) = member else { continue };
         let Some(tool) = request.tool().filter(|_| !request.ambiguous) else { continue };
-        let wanted = Wanted::of(&visit, tool);
+        let wanted = Wanted::of(visit, tool);
         let part = parts.get(number).copied().unwrap_or_default();
         visit.origin = visit.origin_of(&held.parts.headers, Some((part, request.id)));
-        if let Ok(place) = wanted.place(&visit) {
+        if let Ok(place) = wanted.place(visit) {
             let arguments = request.params.arguments.map(|raw| held.bytes.slice_ref(raw)).unwrap_or_default();
-            let call = Waiting::new(request.id, &visit.place, wanted.ticket(&visit, (place, None), arguments));
+            let call = Waiting::new(request.id, &visit.place, wanted.ticket(visit, (place, None), arguments));
             expected.push(Expected { id: request.id.into(), call, is_task: false });
         }
     }
@@ -218,7 +218,7 @@ fn failed((visit, wanted, shape): (&Visit, &Wanted, &Shape<'_>), guard: Guard, f
 }
 
 async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) -> Response<Body> {
-    let Answered { visit, wanted, shape, path } = call;
+    let Answered { visit, path, .. } = call;
     let format = format_of(response.headers());
     let readable = media::is_identity(response.headers());
     let (parts, body) = response.into_parts();
@@ -230,6 +230,12 @@ async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) ->
     if !(readable && call.may_be_replaced(response.status(), format)) {
         return visit.observed(response, guard.release(), path);
     }
+    Box::pin(held_back(call, response, guard)).await
+}
+
+/// An answer that is held until it is known whether it may pass.
+async fn held_back(call: Answered<'_>, response: Response<Body>, guard: Guard) -> Response<Body> {
+    let Answered { visit, wanted, shape, path } = call;
     let head = head_of(&response);
     let (parts, body) = response.into_parts();
     match collect(body, HELD_FAILURE).await {

@@ -24,10 +24,10 @@ use crate::telemetry::ListResult;
 use crate::telemetry::events::ListHandled;
 
 /// Carries a request for a page of the tool list.
-pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) -> Response<Body> {
+pub(super) async fn list(visit: &Visit, mut held: Held, request: &Request<'_>) -> Response<Body> {
     let cursor = request.params.cursor.as_deref();
-    if is_down(&visit)
-        && let Some(copy) = last_good(&visit, cursor, request.id)
+    if is_down(visit)
+        && let Some(copy) = last_good(visit, cursor, request.id)
     {
         return copy;
     }
@@ -40,7 +40,7 @@ pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) ->
     accept::ask_identity(&mut held.parts.headers);
     let response = match visit.forward(held.into_request(), visit.head_timeout()).await {
         Ok(response) => response,
-        Err(fault) => return instead(&visit, cursor, request.id, &fault),
+        Err(fault) => return instead(visit, cursor, request.id, &fault),
     };
     let accepted = response.status() == StatusCode::ACCEPTED;
     if !response.status().is_success() || accepted || !media::is_identity(response.headers()) {
@@ -49,7 +49,7 @@ pub(super) async fn list(visit: Visit, mut held: Held, request: &Request<'_>) ->
     let format = head_of(&response).format;
     let (mut parts, body) = response.into_parts();
     match collect(body, visit.shared.config.limits.list).await {
-        Err(fault) => instead(&visit, cursor, request.id, &visit.shared.blame(fault)),
+        Err(fault) => instead(visit, cursor, request.id, &visit.shared.blame(fault)),
         Ok(Collected::TooLarge(body)) => {
             visit.looker().handled(ListResult::TooLarge);
             Response::from_parts(parts, body)

@@ -37,21 +37,35 @@ impl Held {
 }
 
 /// Carries a request to an MCP endpoint.
-pub(super) async fn handle(mut visit: Visit, request: Request<Body>) -> Response<Body> {
+pub(super) async fn handle(visit: &mut Visit, request: Request<Body>) -> Response<Body> {
     if let Some(session) = visit.old_transport.clone().filter(|_| visit.session.is_none()) {
         // The stream is the session: its tools and its answers are found by it.
         visit.caller = Arc::new(Caller { session: Some(Arc::clone(&session)), ..(*visit.caller).clone() });
         visit.place = Arc::new(Place { session: Some(session), ..Place::clone(&visit.place) });
     }
+    if request.method() != Method::POST {
+        return Box::pin(bodiless(visit, request)).await;
+    }
+    let (parts, body) = request.into_parts();
+    let body = match if media::is_identity(&parts.headers) { at_hand(body).await } else { Err(body) } {
+        Ok(bytes) if bytes.len() <= visit.shared.config.limits.body_peek => {
+            return read(visit, parts, bytes, None).await;
+        }
+        Ok(bytes) => Body::full(bytes),
+        Err(body) => body,
+    };
+    Box::pin(collected(visit, parts, body)).await
+}
+
+async fn bodiless(visit: &Visit, request: Request<Body>) -> Response<Body> {
     match *request.method() {
-        Method::POST => post(visit, request).await,
         Method::GET => {
             visit.backend.metrics.request(RequestKind::Stream);
             stream(visit, request).await
         }
         Method::DELETE => {
             visit.backend.metrics.request(RequestKind::SessionEnd);
-            pass_or(&visit, request, StatusCode::SERVICE_UNAVAILABLE).await
+            pass_or(visit, request, StatusCode::SERVICE_UNAVAILABLE).await
         }
         _ => {
             visit.backend.metrics.request(RequestKind::Passthrough);
@@ -60,74 +74,76 @@ pub(super) async fn handle(mut visit: Visit, request: Request<Body>) -> Response
     }
 }
 
-async fn post(visit: Visit, request: Request<Body>) -> Response<Body> {
-    let (parts, body) = request.into_parts();
+/// Carries a request whose body is still to come, or cannot be read.
+async fn collected(visit: &mut Visit, parts: request::Parts, body: Body) -> Response<Body> {
     if !media::is_identity(&parts.headers) {
-        return unjudged(&visit, Request::from_parts(parts, body), Unjudged::Encoding).await;
+        return unjudged(visit, Request::from_parts(parts, body), Unjudged::Encoding).await;
     }
     let limits = &visit.shared.config.limits;
-    let body = match at_hand(body).await {
-        Ok(bytes) if bytes.len() <= limits.body_peek => return read(visit, parts, bytes, None).await,
-        Ok(bytes) => Body::full(bytes),
-        Err(body) => body,
-    };
     match collect(body.idle_after(limits.header_timeout), limits.body_peek).await {
         Err(fault) => gateway_error(&fault),
-        Ok(Collected::TooLarge(body)) => unjudged(&visit, Request::from_parts(parts, body), Unjudged::PeekLimit).await,
+        Ok(Collected::TooLarge(body)) => unjudged(visit, Request::from_parts(parts, body), Unjudged::PeekLimit).await,
         Ok(Collected::Whole(bytes, trailers)) => read(visit, parts, bytes, trailers).await,
     }
 }
 
-/// Carries a request whose body is at hand.
-async fn read(visit: Visit, parts: request::Parts, bytes: Bytes, trailers: Option<HeaderMap>) -> Response<Body> {
+/// Carries a request whose body is at hand. A future is as large as the largest that it waits for and is copied into the one
+/// that waits for it, so that all but a plain call stands apart.
+async fn read(visit: &mut Visit, parts: request::Parts, bytes: Bytes, trailers: Option<HeaderMap>) -> Response<Body> {
     let held = Held { parts, bytes: bytes.clone(), trailers };
-    dispatch(visit, held, message::parse(&bytes)).await
+    let message = message::parse(&bytes);
+    if let Message::Request(request) = &message
+        && let Some(tool) = request.tool()
+        && request.method == "tools/call"
+        && !request.ambiguous
+    {
+        visit.backend.metrics.request(RequestKind::ToolCall);
+        return call::call(visit, held, request, tool).await;
+    }
+    Box::pin(dispatch(visit, held, message)).await
 }
 
-async fn dispatch(visit: Visit, held: Held, message: Message<'_>) -> Response<Body> {
+/// Carries what is no single call of a tool.
+async fn dispatch(visit: &mut Visit, held: Held, message: Message<'_>) -> Response<Body> {
     match message {
         Message::Request(request) if request.ambiguous => {
-            unjudged(&visit, held.into_request(), Unjudged::Unreadable).await
+            unjudged(visit, held.into_request(), Unjudged::Unreadable).await
         }
         Message::Request(request) => by_method(visit, held, &request).await,
         Message::Notification(notification)
             if notification.method == "tools/call" && visit.shared.has_policy(&visit.backend) =>
         {
-            unjudged(&visit, held.into_request(), Unjudged::Unreadable).await
+            unjudged(visit, held.into_request(), Unjudged::Unreadable).await
         }
         Message::Notification(notification) => {
             visit.backend.metrics.request(RequestKind::Notification);
-            notified(&visit, &notification);
-            pass_or(&visit, held.into_request(), StatusCode::SERVICE_UNAVAILABLE).await
+            notified(visit, &notification);
+            pass_or(visit, held.into_request(), StatusCode::SERVICE_UNAVAILABLE).await
         }
         Message::Response(_) => {
             visit.backend.metrics.request(RequestKind::Notification);
-            pass_or(&visit, held.into_request(), StatusCode::SERVICE_UNAVAILABLE).await
+            pass_or(visit, held.into_request(), StatusCode::SERVICE_UNAVAILABLE).await
         }
         Message::Batch(members) => {
             visit.backend.metrics.request(RequestKind::Batch);
             call::batch(visit, held, &members).await
         }
-        Message::Malformed(_) => unjudged(&visit, held.into_request(), Unjudged::Unreadable).await,
+        Message::Malformed(_) => unjudged(visit, held.into_request(), Unjudged::Unreadable).await,
     }
 }
 
-async fn by_method(visit: Visit, held: Held, request: &message::Request<'_>) -> Response<Body> {
+async fn by_method(visit: &Visit, held: Held, request: &message::Request<'_>) -> Response<Body> {
     let metrics = &visit.backend.metrics;
-    match (&*request.method, request.tool()) {
-        ("tools/call", Some(tool)) => {
-            metrics.request(RequestKind::ToolCall);
-            call::call(visit, held, request, tool).await
-        }
-        ("tools/list", _) => {
+    match &*request.method {
+        "tools/list" => {
             metrics.request(RequestKind::ToolList);
             list::list(visit, held, request).await
         }
-        ("initialize" | "server/discover", _) => {
+        "initialize" | "server/discover" => {
             metrics.request(RequestKind::Handshake);
             other(visit, held, request, StatusCode::SERVICE_UNAVAILABLE).await
         }
-        ("subscriptions/listen", _) => {
+        "subscriptions/listen" => {
             metrics.request(RequestKind::Stream);
             listen(visit, held, request).await
         }
@@ -139,7 +155,7 @@ async fn by_method(visit: Visit, held: Held, request: &message::Request<'_>) -> 
 }
 
 /// A request that is no call. `down` is the status under which its caller hears that the backend is away (MCP.md 7e).
-async fn other(visit: Visit, held: Held, request: &message::Request<'_>, down: StatusCode) -> Response<Body> {
+async fn other(visit: &Visit, held: Held, request: &message::Request<'_>, down: StatusCode) -> Response<Body> {
     let path = held.path();
     let task = request.params.task_id.as_deref().filter(|_| request.method == "tasks/result");
     let call = task.and_then(|task| visit.shared.tasks.call(&visit.backend.name, task));
@@ -150,7 +166,7 @@ async fn other(visit: Visit, held: Held, request: &message::Request<'_>, down: S
     }
 }
 
-async fn listen(visit: Visit, held: Held, request: &message::Request<'_>) -> Response<Body> {
+async fn listen(visit: &Visit, held: Held, request: &message::Request<'_>) -> Response<Body> {
     let path = held.path();
     match visit.forward(held.into_request(), visit.head_timeout()).await {
         Ok(response) => visit.told(response, Some(request.id), request.params.listens_to_tools, &path),
@@ -159,7 +175,7 @@ async fn listen(visit: Visit, held: Held, request: &message::Request<'_>) -> Res
 }
 
 /// A GET: the stream of a session, its resumption, or the stream of the old transport.
-async fn stream(visit: Visit, request: Request<Body>) -> Response<Body> {
+async fn stream(visit: &Visit, request: Request<Body>) -> Response<Body> {
     let path = request.uri().path().to_owned();
     if request.headers().contains_key(header::UPGRADE) {
         return visit.pass(request).await;

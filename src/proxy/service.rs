@@ -192,15 +192,15 @@ async fn carry(shared: Arc<Desk>, mut request: Request<Body>, conn: ConnInfo) ->
         request.extensions_mut().insert(on_tunnel_end(&visit, session));
     }
     if visit.backend.config.kind == BackendKind::Http {
-        return http_tool::handle(visit, request).await;
+        return Box::pin(http_tool::handle(visit, request)).await;
     }
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
     visit.old_transport = visit.shared.streams.session_of(target);
     if visit.old_transport.is_some() || visit.backend.is_endpoint(request.uri().path()) {
-        return mcp::handle(visit, request).await;
+        return mcp::handle(&mut visit, request).await;
     }
     visit.backend.metrics.request(RequestKind::Passthrough);
-    visit.pass(request).await
+    Box::pin(visit.pass(request)).await
 }
 
 /// An upgraded connection that belongs to a session: when it closes, the tools that the session provides are gone with it

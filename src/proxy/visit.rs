@@ -91,7 +91,9 @@ impl Visit {
         head_timeout: Option<Duration>,
     ) -> Result<Response<Body>, Fault> {
         let passage = Passage { policy: &self.backend.policy, conn: &self.conn, head_timeout };
-        self.backend.upstream.forward(request, passage).await.map_err(|fault| self.shared.blame(fault))
+        // Every future above this one would hold a copy of it, and be copied with it.
+        let forwarding = Box::pin(self.backend.upstream.forward(request, passage));
+        forwarding.await.map_err(|fault| self.shared.blame(fault))
     }
 
     /// An answer that breaks off when it pauses for too long.

@@ -141,7 +141,7 @@ impl Upstream {
             }
             _ => None,
         };
-        self.send(request, passage.head_timeout, relay).await
+        Box::pin(self.send(request, passage.head_timeout, relay)).await
     }
 
     fn rewrite(

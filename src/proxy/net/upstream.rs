@@ -185,7 +185,7 @@ impl Upstream {
                 Err(Failed::Unsent(unsent, _)) => call = unsent,
             }
         }
-        let (stream, open) = self.dial().await?;
+        let (stream, open) = Box::pin(self.dial()).await?;
         let line = lines.open(stream, open);
         lines.carry(line, call).await.map_err(|(Failed::Unsent(_, fault) | Failed::Fault(fault))| fault)
     }

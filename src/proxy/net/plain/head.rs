@@ -1,6 +1,7 @@
 //! The heads of HTTP/1.1 messages: read strictly, without copying values, and written as they came.
 
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -16,10 +17,10 @@ const FEW: usize = 100;
 /// Digits of a length that certainly fits.
 const LENGTH_DIGITS: usize = 18;
 
-/// The names of a message's fields as they were spelt, where any of them has a capital letter. Among the extensions of the
-/// message.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Spelling(HeaderMap<Bytes>);
+/// The names of a message's fields as they were spelt, in their order, where any of them has a capital letter. Among the
+/// extensions of the message.
+#[derive(Clone, Debug)]
+pub(super) struct Spelling(Arc<[Bytes]>);
 
 /// Where a head ends in `bytes`, its empty line included; the first `from` bytes were looked at before.
 pub(super) fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
@@ -213,34 +214,55 @@ pub(super) fn closes(headers: &HeaderMap) -> bool {
 /// Takes the fields over into `headers`; `None` if one of them is none.
 fn fields(head: &Bytes, parsed: &[Header<'_>], headers: &mut HeaderMap) -> Option<Option<Spelling>> {
     headers.reserve(parsed.len());
-    let has_capitals = parsed.iter().any(|field| field.name.bytes().any(|byte| byte.is_ascii_uppercase()));
-    let mut spelling = has_capitals.then(|| Spelling(HeaderMap::with_capacity(parsed.len())));
     for field in parsed {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         let value = HeaderValue::from_maybe_shared(head.slice_ref(field.value)).ok()?;
-        if let Some(Spelling(names)) = &mut spelling {
-            names.append(name.clone(), head.slice_ref(field.name.as_bytes()));
-        }
         headers.append(name, value);
     }
-    Some(spelling)
+    let has_capitals = parsed.iter().any(|field| field.name.bytes().any(|byte| byte.is_ascii_uppercase()));
+    let spelt = || parsed.iter().map(|field| head.slice_ref(field.name.as_bytes())).collect();
+    Some(has_capitals.then(|| Spelling(spelt())))
 }
 
 /// Writes the fields, spelt as they came where that is known.
 pub(super) fn write_fields(out: &mut BytesMut, headers: &HeaderMap, spelling: Option<&Spelling>) {
-    let Some(Spelling(names)) = spelling else {
-        for (name, value) in headers {
-            write_field(out, name.as_str().as_bytes(), value.as_bytes());
-        }
-        return;
-    };
-    for name in headers.keys() {
-        let mut spelt = names.get_all(name).iter();
-        for value in headers.get_all(name) {
-            let name = spelt.next().map_or(name.as_str().as_bytes(), |spelt| spelt);
-            write_field(out, name, value.as_bytes());
-        }
+    let mut spelt = spelling.map(Spelt::of);
+    for (name, value) in headers {
+        let name = name.as_str().as_bytes();
+        let as_it_came = spelt.as_mut().and_then(|spelt| spelt.next(name));
+        write_field(out, as_it_came.unwrap_or(name), value.as_bytes());
     }
+}
+
+/// Finds names in a [`Spelling`], each once; quickly where they are asked for in their order.
+struct Spelt<'a> {
+    names: &'a [Bytes],
+    /// One bit for each of the first names that was found before.
+    found: u128,
+    /// Behind the one that was found last.
+    at: usize,
+}
+
+impl<'a> Spelt<'a> {
+    fn of(Spelling(names): &'a Spelling) -> Spelt<'a> {
+        Spelt { names, found: 0, at: 0 }
+    }
+
+    /// How the next field of this name is spelt.
+    fn next(&mut self, name: &[u8]) -> Option<&'a [u8]> {
+        let (before, after) = self.names.split_at_checked(self.at)?;
+        let in_turn = (self.at..).zip(after).chain((0..).zip(before));
+        let is_next = |at, spelt: &Bytes| spelt.eq_ignore_ascii_case(name) && self.found & bit(at) == 0;
+        let (at, spelt) = in_turn.into_iter().find(|(at, spelt)| is_next(*at, spelt))?;
+        self.found |= bit(at);
+        self.at = at + 1;
+        Some(spelt)
+    }
+}
+
+/// The bit of the field at `at`; none for those that are too many, which may be found again.
+fn bit(at: usize) -> u128 {
+    u32::try_from(at).ok().and_then(|at| 1_u128.checked_shl(at)).unwrap_or(0)
 }
 
 /// Writes one field.
@@ -253,10 +275,10 @@ pub(super) fn write_field(out: &mut BytesMut, name: &[u8], value: &[u8]) {
 impl Spelling {
     /// How the first field of this name is spelt.
     pub(super) fn of(spelling: Option<&Spelling>, name: &'static HeaderName) -> Bytes {
-        match spelling.and_then(|Spelling(names)| names.get(name)) {
-            Some(spelt) => spelt.clone(),
-            None => Bytes::from_static(name.as_str().as_bytes()),
-        }
+        let spelt = spelling.and_then(|Spelling(names)| {
+            names.iter().find(|spelt| spelt.eq_ignore_ascii_case(name.as_str().as_bytes()))
+        });
+        spelt.cloned().unwrap_or_else(|| Bytes::from_static(name.as_str().as_bytes()))
     }
 }
 
