@@ -188,15 +188,15 @@ impl<'a> Cursor<'a> {
             return self.fault();
         }
         let start = self.at;
-        self.quoted()?;
+        let has_escapes = self.quoted()?;
         let inside = self.text.get(start + 1..self.at - 1).unwrap_or_default();
         self.expect(b':')?;
-        Ok(unescape(inside))
+        Ok(if has_escapes { unescape(inside) } else { text::plain(inside) })
     }
 
     fn scalar(&mut self) -> Result<(), Fault> {
         match self.peek() {
-            b'"' => self.quoted(),
+            b'"' => self.quoted().map(drop),
             b't' => self.literal(b"true"),
             b'f' => self.literal(b"false"),
             b'n' => self.literal(b"null"),
@@ -204,9 +204,10 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads past a string; its opening quote comes next.
-    fn quoted(&mut self) -> Result<(), Fault> {
+    /// Reads past a string; its opening quote comes next. Tells whether there are escapes in it.
+    fn quoted(&mut self) -> Result<bool, Fault> {
         self.at += 1;
+        let mut has_escapes = false;
         loop {
             let Some(found) = memchr2(b'"', b'\\', self.text.get(self.at..).unwrap_or_default()) else {
                 return Err(Fault::Syntax(self.text.len()));
@@ -214,8 +215,9 @@ impl<'a> Cursor<'a> {
             self.at += found;
             if self.text.get(self.at) == Some(&b'"') {
                 self.at += 1;
-                return Ok(());
+                return Ok(has_escapes);
             }
+            has_escapes = true;
             self.at += match self.text.get(self.at + 1) {
                 Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
                 Some(b'u') if hex(self.text.get(self.at..).unwrap_or_default(), 0).is_some() => 6,

@@ -26,9 +26,7 @@ pub(crate) fn string(token: &[u8]) -> Option<Text<'_>> {
 /// Resolves the escapes of what stands between the quotes of a string.
 pub(crate) fn unescape(inside: &[u8]) -> Text<'_> {
     if memchr::memchr(b'\\', inside).is_none() {
-        let text = String::from_utf8_lossy(inside);
-        let exact = matches!(text, Cow::Borrowed(_));
-        return Text { text, exact };
+        return plain(inside);
     }
     let (mut bytes, mut exact) = (Vec::with_capacity(inside.len()), true);
     let mut rest = inside;
@@ -45,6 +43,14 @@ pub(crate) fn unescape(inside: &[u8]) -> Text<'_> {
     match String::from_utf8(bytes) {
         Ok(text) => Text { text: Cow::Owned(text), exact },
         Err(error) => Text { text: Cow::Owned(String::from_utf8_lossy(error.as_bytes()).into_owned()), exact: false },
+    }
+}
+
+/// What stands between the quotes of a string without escapes.
+pub(super) fn plain(inside: &[u8]) -> Text<'_> {
+    match std::str::from_utf8(inside) {
+        Ok(text) => Text { text: Cow::Borrowed(text), exact: true },
+        Err(_) => Text { text: String::from_utf8_lossy(inside), exact: false },
     }
 }
 
