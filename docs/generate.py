@@ -8,11 +8,15 @@ the routes of its admin listener.
 
 import argparse
 import difflib
+import http.client
 import json
 import pathlib
 import re
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPO = HERE.parent
@@ -168,7 +172,7 @@ def said_of(text, function):
     return words[:1].upper() + words[1:]
 
 
-def routes(_):
+def routes(binary):
     admin = REPO / "src" / "admin"
     files = {file.stem: file.read_text() for file in sorted(admin.glob("*.rs"))}
     files |= {file.parent.name: file.read_text() for file in sorted(admin.glob("*/mod.rs"))}
@@ -178,18 +182,125 @@ def routes(_):
             where, _, function = handler.rpartition("::")
             rows.append((f"`{method.upper()} {path}`", said_of(files[where or "mod"], function)))
     assert rows, "no route found in src/admin"
-    return (
-        "\n\n".join(
-            [
-                "# Admin API",
-                MADE,
-                "Answers are JSON, errors are problem documents (RFC 9457). Filters of `/v1/health` are `scope`, `scopeId`, `tenant`,"
-                " `backend`, `tool` and `status`.",
-                table(("request", "answer"), rows),
-            ]
+    document = openapi(binary)
+    parts = [
+        "# Admin API",
+        MADE,
+        "Answers are JSON, errors are problem documents (RFC 9457). Filters of `/v1/health` are `scope`, `scopeId`, `tenant`,"
+        " `backend`, `tool` and `status`.",
+        table(("request", "answer"), rows),
+        "## Requests and what they answer",
+        "From the OpenAPI document (`GET /v1/openapi.json`). What a body or an answer holds is below, object by object.",
+        table(("request", "role", "query", "body", "answer"), operations(document)),
+        "## Objects",
+    ]
+    for name, schema in sorted(document["components"]["schemas"].items()):
+        parts += described(name, schema)
+    return "\n\n".join(parts) + "\n"
+
+
+class OverSocket(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=10)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self.path))
+
+
+def openapi(binary):
+    """What a process says at `/v1/openapi.json`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, file = pathlib.Path(folder, "admin.sock"), pathlib.Path(folder, "toolvane.yaml")
+        file.write_text(
+            f'listen: 127.0.0.1:0\nadmin: {{listen: "127.0.0.1:0", socket: {path}}}\nstore: {{engine: memory}}\n'
+            "backends: [{name: demo, kind: mcp, url: http://127.0.0.1:9/mcp}]\n"
         )
-        + "\n"
-    )
+        command = [binary, "run", "--config", file]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={})
+        try:
+            return fetched(process, path)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def fetched(process, path):
+    until = time.monotonic() + 30
+    while time.monotonic() < until and process.poll() is None:
+        connection = OverSocket(path)
+        try:
+            connection.request("GET", "/v1/openapi.json")
+            return json.load(connection.getresponse())
+        except OSError:
+            time.sleep(0.05)
+        finally:
+            connection.close()
+    raise RuntimeError(f"toolvane does not answer on {path}; run `toolvane run` by hand to see why")
+
+
+def operations(document):
+    for path, methods in document["paths"].items():
+        for method, told in methods.items():
+            query = ", ".join(f"`{one['name']}`" for one in told["parameters"] if one["in"] == "query")
+            body = held_in(told.get("requestBody", {}))
+            answers = [f"{code} {held_in(answer)}".rstrip() for code, answer in told["responses"].items() if code != "default"]
+            yield f"`{method.upper()} {path}`", told.get("x-role", "anybody"), query, body, "; ".join(answers)
+
+
+def held_in(message):
+    content = message.get("content", {})
+    if "application/json" in content:
+        return kind(content["application/json"]["schema"])
+    return ", ".join(f"`{media.split(';')[0]}`" for media in content)
+
+
+def described(name, schema):
+    """One object: what it is, and its fields, those of its variants last."""
+    parts = [f"### {name}", *filter(None, [schema.get("description", "").replace("\n", " ")])]
+    rows = list(fields(schema))
+    words = [value for form in [schema, *schema.get("oneOf", [])] for value in form.get("enum", [form.get("const")]) if value]
+    if words:
+        about = {form["const"]: form.get("description", "") for form in schema.get("oneOf", []) if "const" in form}
+        parts.append(table(("value", "meaning"), [(f"`{word}`", about.get(word, "")) for word in words]))
+    elif rows:
+        parts.append(table(("field", "type", "meaning"), rows))
+    else:
+        parts.append(kind(schema))
+    return parts
+
+
+def fields(schema):
+    required = set(schema.get("required", []))
+    for key, value in schema.get("properties", {}).items():
+        yield f"`{key}`" + (" (always there)" if key in required else ""), kind(value), value.get("description", "")
+    for form in [*schema.get("allOf", []), *schema.get("oneOf", []), *schema.get("anyOf", [])]:
+        yield from fields(form)
+
+
+def kind(schema):
+    """What a value may be, with links to the objects."""
+    if schema is True or not isinstance(schema, dict):
+        return "anything"
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[1]
+        return f"[{name}](#{name.lower()})"
+    if "const" in schema or "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]) if value is not None)
+    several = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+    if several:
+        return " or ".join(dict.fromkeys(filter(None, map(kind, several))))
+    types = schema.get("type", "anything")
+    types = types if isinstance(types, list) else [types]
+    if schema.get("format") == "date-time":
+        types = ["time" if one == "string" else one for one in types]
+    if "array" in types:
+        types = [f"list of {kind(schema.get('items', True))}" if one == "array" else one for one in types]
+    if isinstance(schema.get("additionalProperties"), dict):
+        types = [f"map to {kind(schema['additionalProperties'])}" if one == "object" else one for one in types]
+    return " or ".join(types)
 
 
 def rule_keys(file):

@@ -168,9 +168,27 @@ impl Clock for SystemClock {
         let seconds = u64::try_from(boot.tv_sec).unwrap_or(0);
         let sub_millis = u64::try_from(boot.tv_nsec).unwrap_or(0) / 1_000_000;
         #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
-        let wall = SystemTime::now();
-        Now { tick: Tick(seconds * 1000 + sub_millis), wall: Wall::from(wall) }
+        let wall = Wall::from(SystemTime::now());
+        let tick = Tick(seconds * 1000 + sub_millis);
+        let before = APART.load(Ordering::Relaxed);
+        let apart = steady(before, tick, wall);
+        if apart != before {
+            APART.store(apart, Ordering::Relaxed);
+        }
+        Now { tick, wall: Wall(apart.saturating_add_unsigned(tick.0)) }
     }
+}
+
+/// How far the wall clock is ahead of the monotonic one, in milliseconds, as it was found last.
+static APART: AtomicI64 = AtomicI64::new(i64::MIN);
+/// Less than this is the time between reading the two clocks, or what is cut off in reading them, and no step of either.
+const APART_SLACK: u64 = 20;
+
+/// How far the clocks are apart: as before, unless one was moved. Otherwise a moment would read a millisecond earlier or later
+/// each time that it is shown.
+fn steady(before: i64, tick: Tick, wall: Wall) -> i64 {
+    let apart = wall.0.saturating_sub_unsigned(tick.0);
+    if apart.abs_diff(before) < APART_SLACK { before } else { apart }
 }
 
 /// A clock that stands still until it is moved; clones share the same hands. For tests, simulations and replays.
@@ -235,6 +253,17 @@ mod tests {
         assert_eq!(START.tick_at(later.wall), later.tick);
         assert_eq!(START.tick_at(Wall(i64::MIN)), Tick(0));
         assert_eq!(START.wall_at(Tick(u64::MAX)).hour_minute().len(), 5);
+    }
+
+    #[test]
+    fn a_moment_reads_the_same_each_time_until_a_clock_is_moved() {
+        let found = steady(i64::MIN, START.tick, START.wall);
+        for (ticks, walls) in [(0, 1), (1, 0), (7, 9), (1_000, 1_019)] {
+            let later = (Tick(START.tick.0 + ticks), START.wall.plus_millis(walls));
+            assert_eq!(steady(found, later.0, later.1), found);
+        }
+        assert_eq!(steady(found, START.tick, START.wall.plus_millis(20)), found + 20);
+        assert_eq!(steady(found, START.tick, START.wall.plus_millis(-3_600_000)), found - 3_600_000);
     }
 
     #[test]

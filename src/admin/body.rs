@@ -127,9 +127,10 @@ pub(super) struct Statement {
     pub(super) by: Option<String>,
 }
 
-/// A cooldown.
+/// A cooldown that is to be armed, or to end at another time.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ArmedCooldown")]
 pub(super) struct Cooldown {
     /// The kind of failure: at most 64 letters, digits, `-`, `_`, `.`.
     pub(super) error_signature: String,

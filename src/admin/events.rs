@@ -31,6 +31,10 @@ const BATCH: usize = 64;
 /// How often a silent stream says that it lives.
 const BEAT: Duration = Duration::from_secs(15);
 
+/// What is told of an id that means nothing here.
+const RESET: &str = "event: reset\ndata: {\"reset\":true,\"reason\":\"the id to resume after is none of this process; \
+    what is still kept follows, and what came before may be missing\"}\n\n";
+
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What a reader wants to hear of.
@@ -62,7 +66,7 @@ pub(super) async fn events(
     let read = Parameters::checked(given, EVENTS).and_then(|given| {
         let wanted = wanted(&given)?;
         let resumed = headers.get(LAST).and_then(|id| id.to_str().ok()).or_else(|| given.text("after"));
-        Ok((wanted, resumed.map(|id| place(id, admin.life))))
+        Ok((wanted, resumed.map(|id| place(id, admin.life, admin.telemetry.bus().latest()))))
     });
     let (wanted, resumed) = match read {
         Ok(read) => read,
@@ -72,8 +76,11 @@ pub(super) async fn events(
         let detail = format!("{READERS_MAX} readers follow already, the most there may be");
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many readers", detail);
     };
-    let at = resumed.unwrap_or_else(|| admin.telemetry.bus().latest());
-    let feed = Feed::new(admin, wanted, at, seat);
+    let (at, is_lost) = match resumed {
+        Some(place) => (place.unwrap_or(0), place.is_none()),
+        None => (admin.telemetry.bus().latest(), false),
+    };
+    let feed = Feed::new(admin, wanted, (at, is_lost), seat);
     let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
     (headers, Body::new(feed)).into_response()
 }
@@ -92,10 +99,14 @@ fn wanted(given: &Parameters) -> Result<Wanted, Box<Response>> {
     })
 }
 
-/// The place that an id names; an id of another life is before everything.
-fn place(id: &str, life: i64) -> u64 {
-    let own = id.split_once('-').filter(|(of, _)| of.parse() == Ok(life));
-    own.and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+/// The place that an id names: `0` is before everything, and an id that this process never gave out is none.
+fn place(id: &str, life: i64, latest: u64) -> Option<u64> {
+    if id == "0" {
+        return Some(0);
+    }
+    let (of, number) = id.split_once('-')?;
+    let number = number.parse().ok().filter(|number| *number <= latest)?;
+    (of.parse() == Ok(life)).then_some(number)
 }
 
 /// The body of one reader's answer.
@@ -103,15 +114,17 @@ struct Feed {
     admin: Arc<Admin>,
     wanted: Wanted,
     at: u64,
+    /// Whether the reader's place is not one of ours, which he has not been told yet.
+    is_lost: bool,
     begun: bool,
     bell: Pin<Box<dyn Future<Output = ()> + Send>>,
     _seat: OwnedSemaphorePermit,
 }
 
 impl Feed {
-    fn new(admin: Arc<Admin>, wanted: Wanted, at: u64, seat: OwnedSemaphorePermit) -> Feed {
+    fn new(admin: Arc<Admin>, wanted: Wanted, (at, is_lost): (u64, bool), seat: OwnedSemaphorePermit) -> Feed {
         let bell = ring(&admin, at);
-        Feed { admin, wanted, at, begun: false, bell, _seat: seat }
+        Feed { admin, wanted, at, is_lost, begun: false, bell, _seat: seat }
     }
 
     /// What is to be said now, if anything.
@@ -119,6 +132,9 @@ impl Feed {
         let mut text = String::new();
         if !std::mem::replace(&mut self.begun, true) {
             text.push_str("retry: 2000\n\n");
+        }
+        if std::mem::take(&mut self.is_lost) {
+            text.push_str(RESET);
         }
         let batch = self.admin.telemetry.bus().after(self.at, BATCH);
         let life = self.admin.life;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::header::ETAG;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,10 +14,11 @@ use serde_json::json;
 
 use super::query::{Parameters, Path, Query};
 use super::routes::{CALLER, LIST, TOOLS};
-use super::target::{Named, several};
+use super::target::{self, Named, several};
 use super::write::etag;
 use super::{Admin, refuse};
 use crate::clock::{Now, Wall};
+use crate::health::document::WHOLE_BACKEND;
 use crate::health::{Caller, Document, Filter, Override, Status, ToolRef, View};
 use crate::proxy::Hidden;
 use crate::rules::{Classification, Scope};
@@ -68,12 +69,26 @@ pub(super) async fn one(
     State(admin): State<Arc<Admin>>,
     Path((level, scope_id, tool)): Path<(String, String, String)>,
     Query(given): Given,
+    headers: HeaderMap,
 ) -> Response {
-    answer(|| document(&admin, &Named::read((level, scope_id, tool), given)?))
+    answer(|| {
+        let shown = held(&admin, &Named::read((level, scope_id, tool), given)?)?;
+        let tag = etag(&shown.document);
+        // That a trial is due is no change of the document, but a reader must hear of it.
+        let is_known = !shown.retesting && tag.as_ref().is_some_and(|tag| target::is_known(&headers, tag));
+        let mut response =
+            if is_known { StatusCode::NOT_MODIFIED.into_response() } else { Json(shown).into_response() };
+        response.headers_mut().extend(tag.map(|tag| (ETAG, tag)));
+        Ok(response)
+    })
 }
 
-/// The only document that is named so.
+/// The only document that is named so, as an answer.
 pub(super) fn document(admin: &Admin, named: &Named) -> Answer {
+    Ok(Json(held(admin, named)?).into_response())
+}
+
+fn held(admin: &Admin, named: &Named) -> Result<Shown, Box<Response>> {
     let now = admin.clock.now();
     let mut found = named.existing(admin);
     let key = found.pop();
@@ -82,10 +97,7 @@ pub(super) fn document(admin: &Admin, named: &Named) -> Answer {
         return Err(Box::new(several(&found)));
     }
     let document = key.and_then(|key| admin.registry.document(&key, now)).ok_or_else(nothing_held)?;
-    let tag = etag(&document);
-    let mut response = Json(Shown::of(document, now)).into_response();
-    response.headers_mut().extend(tag.map(|tag| (ETAG, tag)));
-    Ok(response)
+    Ok(Shown::of(document, now))
 }
 
 fn nothing_held() -> Box<Response> {
@@ -97,19 +109,33 @@ fn nothing_held() -> Box<Response> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Effective {
+    /// Its backend.
     backend: Arc<str>,
+    /// Its name.
     tool: Arc<str>,
+    /// How it stands for this caller.
     status: Status,
+    /// Whether its next trial is due.
     retesting: bool,
+    /// Since when it stands so.
     since: Option<Wall>,
+    /// When somebody estimated it to be back; null when nobody did.
     expected_recovery_at: Option<Wall>,
+    /// From when a trial is allowed.
     next_trial_at: Option<Wall>,
+    /// What set a status other than OK.
     classification: Option<Classification>,
+    /// The kind of failure that set it.
     signature: Option<Arc<str>>,
+    /// The scope of the document that decides.
     scope: Option<Scope>,
+    /// Which session, user, project or tenant that is of.
     scope_id: Option<String>,
+    /// Why, in words.
     note: Option<Arc<str>>,
+    /// What the user concerned can do.
     user_action_hint: Option<Arc<str>>,
+    /// What an operator decided against all evidence, while it stands.
     #[serde(rename = "override")]
     forced: Option<Override>,
 }
@@ -183,14 +209,19 @@ pub(super) fn backend_of(admin: &Admin, named: Option<&str>, tool: &str) -> Resu
             super::query::bad(format!("no backend is named {named:?}; there are {}", backends.join(", ")))
         });
     }
-    let mut having: Vec<Arc<str>> =
+    let having: Vec<Arc<str>> =
         admin.proxy.tools().into_iter().filter(|(_, name)| name == tool).map(|(backend, _)| backend).collect();
-    if having.is_empty() {
-        having = backends;
-    }
-    match having.as_slice() {
-        [only] => Ok(Arc::clone(only)),
-        several => {
+    match (having.as_slice(), backends.as_slice()) {
+        ([only], _) | ([], [only]) => Ok(Arc::clone(only)),
+        ([], all) if tool != WHOLE_BACKEND => {
+            let detail = format!(
+                "none of the backends {} is known to have a tool {tool:?}; if the name is right, add `backend`, one of them",
+                all.join(", ")
+            );
+            Err(Box::new(refuse(StatusCode::CONFLICT, "which backend?", detail)))
+        }
+        (having, all) => {
+            let several = if having.is_empty() { all } else { having };
             let detail = format!("several backends may have it: add `backend`, one of {}", several.join(", "));
             Err(Box::new(refuse(StatusCode::CONFLICT, "which backend?", detail)))
         }

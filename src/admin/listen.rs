@@ -161,6 +161,11 @@ mod tests {
         fn failed(&self, _: TransportFault) {}
     }
 
+    /// What is waited for comes, or the test fails; longer than [`STUCK`], for a clock that is moved.
+    async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+        tokio::time::timeout(2 * STUCK, work).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    }
+
     fn patient<S>(io: S) -> Patient<S> {
         let seat = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         Patient { io, timer: None, _seat: seat, _open: Open::of(None) }
@@ -172,12 +177,12 @@ mod tests {
         let writing = tokio::spawn(async move { patient(own).write_all(b"abc").await });
         for _ in 0..3 {
             tokio::time::advance(STUCK - Duration::from_secs(1)).await;
-            slow.read_u8().await.unwrap();
+            within("a byte", slow.read_u8()).await.unwrap();
         }
-        writing.await.unwrap().unwrap();
+        within("the end of what was written", writing).await.unwrap().unwrap();
 
         let (own, stuck) = tokio::io::duplex(1);
-        let error = patient(own).write_all(b"abc").await.unwrap_err();
+        let error = within("the end of patience", patient(own).write_all(b"abc")).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(stuck);
     }
@@ -187,13 +192,14 @@ mod tests {
         let (listener, address) = tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let mut bounded = Bounded { listener, seats: Arc::new(Semaphore::new(1)), watch: Arc::new(Nobody) };
         let _first = TcpStream::connect(address).await.unwrap();
-        let seated = bounded.accept().await;
+        let seated = within("the first to be seated", bounded.accept()).await;
         let mut second = TcpStream::connect(address).await.unwrap();
         let accepting = tokio::spawn(async move { bounded.accept().await });
-        assert!(matches!(second.read(&mut [0]).await, Ok(0) | Err(_)), "it is ended");
+        let end = within("the end of the second", second.read(&mut [0])).await;
+        assert!(matches!(end, Ok(0) | Err(_)), "it is ended");
         drop(seated);
         let third = TcpStream::connect(address).await.unwrap();
-        let (io, _) = accepting.await.unwrap();
+        let (io, _) = within("the third to be seated", accepting).await.unwrap();
         assert_eq!(io.io.peer_addr().unwrap(), third.local_addr().unwrap());
     }
 }

@@ -64,6 +64,7 @@ fn answers(route: &Route, generator: &mut SchemaGenerator) -> Value {
     for code in route.codes {
         let answer = match *code {
             204 => json!({"description": "Done; there is nothing to show."}),
+            304 => json!({"description": "It is as the reader knows it (`If-None-Match`)."}),
             503 => json!({"description": "Not now.", "content": content}),
             _ => json!({"description": "Done.", "content": content}),
         };
@@ -119,6 +120,15 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn what_is_described_refers_to_nothing_that_a_reader_does_not_have() {
+        let text = document().to_string();
+        for word in ["DESIGN", "STATE ", "MCP.md"] {
+            let around = text.find(word).and_then(|at| text.get(at.saturating_sub(80)..at + word.len()));
+            assert_eq!(around, None);
+        }
+    }
 
     #[test]
     fn every_route_is_described_once_and_every_reference_leads_somewhere() {

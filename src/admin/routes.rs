@@ -139,7 +139,8 @@ pub(super) const ROUTES: &[Route] = &[
     read("/v1/openapi.json", "This document.", &[]),
     read("/v1/health", "Health documents, page by page.", LIST),
     read("/v1/health/{scope}/{scopeId}/{tool}", "One health document; `-` is GLOBAL's scope id.", APART)
-        .giving(drawn::<Shown>),
+        .giving(drawn::<Shown>)
+        .coded(&[200, 304]),
     read("/v1/lookup", "What a caller is told about a tool.", CALLER).giving(drawn::<Effective>),
     read("/v1/tools", "Every tool that is known by name, and how it stands for a caller.", TOOLS),
     read("/v1/overview", "Every tool as it stands for everybody, its rates, and its last 24 hours.", &[])

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::http::header::IF_MATCH;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -135,6 +135,13 @@ pub(super) fn expected(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     let version = given.to_str().ok().and_then(|text| text.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok());
     let bad = || query::bad("`If-Match` must be an `ETag` of this document, such as `\"12\"`".to_owned());
     version.map(Some).ok_or_else(bad)
+}
+
+/// Whether the reader has this version already, by `If-None-Match`.
+pub(super) fn is_known(headers: &HeaderMap, tag: &HeaderValue) -> bool {
+    let given = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut given = given.flat_map(|value| value.split(',')).map(str::trim);
+    given.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known).as_bytes() == tag.as_bytes())
 }
 
 /// A scope, scope id and so on, as a query names them for an override.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use tokio::net::{TcpStream, UnixStream};
 
 pub use super::args::Form;
-use super::{BAD, UNAVAILABLE};
+use super::{BAD, CONFIG, UNAVAILABLE, USAGE};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,9 +38,42 @@ pub struct Access {
     pub output: Form,
 }
 
+/// What `--admin` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum At<'a> {
+    /// The unix socket at this path.
+    Socket(&'a Path),
+    /// This host and port.
+    Tcp(&'a str),
+}
+
+impl At<'_> {
+    /// Reads an address: host and port, with or without `http://`, or `unix:` and a path.
+    pub(super) fn read(admin: &str) -> Result<At<'_>, AskError> {
+        let wrong = || AskError::Address(admin.to_owned());
+        if let Some(path) = admin.strip_prefix("unix:") {
+            return if path.is_empty() { Err(wrong()) } else { Ok(At::Socket(Path::new(path))) };
+        }
+        let address = admin.strip_prefix("http://").unwrap_or(admin).trim_end_matches('/');
+        let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
+        let is_v6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).is_some();
+        let is_name = !host.is_empty() && !host.contains([':', '/', '@', '?', '#', '[', ']']);
+        let is_plain = !address.contains(|c: char| c.is_whitespace() || c.is_control());
+        if (is_v6 || is_name) && is_plain && port.parse::<u16>().is_ok() { Ok(At::Tcp(address)) } else { Err(wrong()) }
+    }
+}
+
 /// Why there is no good answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
+    /// What was given as the address is none.
+    #[error(
+        "--admin {0:?} is no address; write a host and a port, such as 127.0.0.1:9090, or unix:/PATH of its socket"
+    )]
+    Address(String),
+    /// The files that were to be read anew are invalid.
+    #[error("{0}")]
+    Invalid(Refusal),
     /// Nobody is there.
     #[error("nobody answers on {admin}: {why}; is toolvane running, and is `--admin` right?")]
     Unreachable {
@@ -82,6 +116,8 @@ impl AskError {
     pub fn code(&self) -> u8 {
         match self {
             AskError::Unreachable { .. } => UNAVAILABLE,
+            AskError::Address(_) => USAGE,
+            AskError::Invalid(_) => CONFIG,
             AskError::Refused(_) | AskError::Unknown(_) => BAD,
         }
     }
@@ -111,10 +147,9 @@ impl Access {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Response<Incoming>, AskError> {
+        let at = At::read(&self.admin)?;
         let mut request = Request::builder().method(method).uri(path).header(ACCEPT, "application/json");
-        let address = self.admin.trim_start_matches("http://").trim_end_matches('/');
-        let host = if self.admin.starts_with("unix:") { "localhost" } else { address };
-        request = request.header(HOST, host);
+        request = request.header(HOST, if let At::Tcp(address) = at { address } else { "localhost" });
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
@@ -123,9 +158,9 @@ impl Access {
         }
         let bytes = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
         let request = request.body(Full::new(bytes)).map_err(|error| self.unreachable(error.to_string()))?;
-        match self.admin.strip_prefix("unix:") {
-            Some(path) => self.send(UnixStream::connect(path), request).await,
-            None => self.send(TcpStream::connect(address), request).await,
+        match at {
+            At::Socket(path) => self.send(UnixStream::connect(path), request).await,
+            At::Tcp(address) => self.send(TcpStream::connect(address), request).await,
         }
     }
 
@@ -170,4 +205,26 @@ pub(super) fn run(words: &mut impl Write, work: impl Future<Output = Result<u8, 
 /// A text as one part of a path or a query.
 pub(super) fn escaped(text: &str) -> String {
     crate::config::percent_encoded(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_with_a_port_or_a_socket_and_nothing_else() {
+        for (given, address) in
+            [("127.0.0.1:9090", "127.0.0.1:9090"), ("http://toolvane:80/", "toolvane:80"), ("[::1]:9090", "[::1]:9090")]
+        {
+            assert_eq!(At::read(given).unwrap(), At::Tcp(address));
+        }
+        assert_eq!(At::read("unix:/run/a.sock").unwrap(), At::Socket(Path::new("/run/a.sock")));
+        for wrong in
+            ["", "foo", ":9090", "foo:", "foo:65536", "::1:9090", "a b:1", "https://foo:1", "http://foo:1/x", "unix:"]
+        {
+            let error = At::read(wrong).unwrap_err();
+            assert_eq!(error.code(), USAGE, "{wrong:?}");
+            assert!(error.to_string().contains("unix:/PATH"), "{error}");
+        }
+    }
 }

@@ -1,46 +1,64 @@
 //! `toolvane healthcheck`: asks a running process whether it is ready. Needs nothing but the binary, so it works in an
 //! image that holds nothing else.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::{BAD, FINE, UNAVAILABLE, USAGE};
+use super::ask::At;
+use super::{BAD, FINE, UNAVAILABLE};
 
 /// How long each step may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Asks `admin` (host and port, with or without `http://`); gives the exit code.
+/// Asks `admin` (host and port, with or without `http://`, or `unix:` and a path); gives the exit code.
 pub fn healthcheck(admin: &str, words: &mut impl Write) -> u8 {
-    let address = admin.trim_start_matches("http://").trim_end_matches('/');
-    match ask(address) {
+    let at = match At::read(admin) {
+        Ok(at) => at,
+        Err(error) => {
+            let _ = writeln!(words, "error: {error}");
+            return error.code();
+        }
+    };
+    match ask(at) {
         Ok(status) if status.starts_with("HTTP/1.1 200") => FINE,
         Ok(status) => {
             let _ = writeln!(words, "not ready: {status}");
             BAD
         }
-        Err(error) if error.kind() == ErrorKind::InvalidInput => {
-            let _ = writeln!(words, "--admin {admin:?} is no address such as 127.0.0.1:9090");
-            USAGE
-        }
         Err(error) => {
             let _ = writeln!(
                 words,
-                "nobody answers on {address}: {error}; is toolvane running, and is this its admin listener?"
+                "nobody answers on {admin}: {error}; is toolvane running, and is this its admin listener?"
             );
             UNAVAILABLE
         }
     }
 }
 
-fn ask(address: &str) -> std::io::Result<String> {
+fn ask(at: At<'_>) -> std::io::Result<String> {
+    let address = match at {
+        At::Socket(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            return exchange(stream, "localhost");
+        }
+        At::Tcp(address) => address,
+    };
     let unknown = || std::io::Error::new(std::io::ErrorKind::NotFound, "no such address");
     let resolved = address.to_socket_addrs()?.next().ok_or_else(unknown)?;
-    let mut stream = TcpStream::connect_timeout(&resolved, PATIENCE)?;
+    let stream = TcpStream::connect_timeout(&resolved, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
+    exchange(stream, address)
+}
+
+/// Sends the question and reads the first line of the answer.
+fn exchange(mut stream: impl Read + Write, host: &str) -> std::io::Result<String> {
     // At once: whoever answers the first bytes and hangs up would break off the rest.
-    let request = format!("GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let request = format!("GET /readyz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut head = [0; 256];
     let read = stream.read(&mut head)?;
@@ -50,6 +68,7 @@ fn ask(address: &str) -> std::io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::USAGE;
     use super::*;
 
     fn served(answer: &'static str) -> (u8, String) {
@@ -72,6 +91,24 @@ mod tests {
         let (code, words) = served("HTTP/1.1 503 Service Unavailable\r\n\r\ndraining\n");
         assert_eq!(code, BAD);
         assert!(words.contains("503"), "{words}");
+    }
+
+    #[test]
+    fn a_process_behind_a_unix_socket_is_asked_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.sock");
+        let admin = format!("unix:{}", path.display());
+        let mut words = Vec::new();
+        assert_eq!(healthcheck(&admin, &mut words), UNAVAILABLE);
+        assert!(String::from_utf8(words).unwrap().contains(&admin));
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nok\n").unwrap();
+        });
+        assert_eq!(healthcheck(&admin, &mut Vec::new()), FINE);
+        server.join().unwrap();
     }
 
     #[test]

@@ -82,8 +82,20 @@ fn shown(tools: &[Value]) -> String {
             (status, false, false) => status,
         };
         let [since, back, signature, note] = ["since", "expectedRecoveryAt", "signature", "note"].map(text);
+        let note = match against(tool) {
+            Some(against) if note == "-" => against,
+            Some(against) => format!("{against}; {note}"),
+            None => note,
+        };
         [text("backend"), text("tool"), status, since, back, signature, note]
     };
     let rows: Vec<_> = tools.iter().map(row).collect();
     table(titles, &rows)
+}
+
+/// What stands against a tool besides its health, and whether callers are shown it.
+fn against(tool: &Value) -> Option<String> {
+    let reason = tool.get("status_reason")?.as_str()?.replace('_', " ");
+    let listed = tool.get("listed").and_then(Value::as_bool).unwrap_or(true);
+    Some(if listed { reason } else { format!("hidden: {reason}") })
 }

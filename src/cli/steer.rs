@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::FINE;
 use super::ask::{Access, AskError, Form, escaped};
 
+/// The answer to a reload of files that are invalid.
+const UNPROCESSABLE: u16 = 422;
+
 /// Which document is meant.
 #[derive(Debug, Args)]
 pub struct Place {
@@ -70,10 +73,11 @@ pub struct Set {
     /// Why; others will read it.
     #[arg(long)]
     pub reason: String,
-    /// For how long, such as 30m; needed for all but `ok` without `--override`.
+    /// For how long, such as 30m; needed for all but `ok` without `--override`. Without `--override` it is an estimate: what
+    /// proves to work sooner, in a probe and then a call, is used sooner.
     #[arg(long = "for", value_name = "DURATION")]
     pub length: Option<String>,
-    /// Decide against all evidence, until the time is over: calls and the judge change nothing of it.
+    /// Decide against all evidence, until the time is over or `clear --override`: calls, probes and the judge change nothing of it.
     #[arg(long = "override")]
     pub forced: bool,
     /// Where to ask.
@@ -182,7 +186,11 @@ pub(super) async fn recheck(args: &Recheck, out: &mut impl Write) -> Result<u8, 
 
 /// `drain` and `reload`: one request without a body.
 pub(super) async fn order(access: &Access, what: &str, out: &mut impl Write) -> Result<u8, AskError> {
-    let answer = access.ask("POST", &format!("/v1/{what}"), None).await?;
+    let answer = access.ask("POST", &format!("/v1/{what}"), None).await.map_err(|error| match error {
+        // What only a reload is told: the files are not as they should be.
+        AskError::Refused(refusal) if refusal.status == UNPROCESSABLE => AskError::Invalid(refusal),
+        other => other,
+    })?;
     let text = match access.output {
         Form::Json => answer.to_string(),
         Form::Table => {

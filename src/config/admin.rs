@@ -87,9 +87,9 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Whether a variable has a value that is not empty.
+    /// Whether a variable has a value that is more than blanks.
     pub fn has(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| !value.is_empty())
+        self.get(name).is_some_and(|value| !value.trim().is_empty())
     }
 }
 

@@ -235,7 +235,7 @@ fn meaning(f: &Fields<'_>) -> Meaning {
         transient: conditions(
             f,
             "transient",
-            "A blip, which changes nothing.",
+            "A blip: what was believed stays; a refusal that nothing confirms for two lifetimes (`ttl`) is forgotten.",
             (serde_json::json!([408, 425, 429, "5xx", "timeout", "connect"]), transient),
         ),
     }

@@ -29,7 +29,7 @@ pub enum Status {
     Down,
 }
 
-/// Whose hand wrote the status last, lowest rank first (DESIGN 7).
+/// Whose hand wrote the status last, lowest rank first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
@@ -77,7 +77,7 @@ pub(super) fn hash_parts<H: Hasher>(scope: Scope, scope_id: Option<&str>, at: (&
     state.write(at.1.as_bytes());
 }
 
-/// One health document, field for field as DESIGN 8 lists them.
+/// What is believed about one tool at one scope, and how that came about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document {
@@ -131,7 +131,7 @@ pub struct Document {
     pub updated_at: Wall,
 }
 
-/// A diagnosis, as an engine gave it (DESIGN 13).
+/// A diagnosis, as an engine gave it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {
@@ -201,7 +201,7 @@ pub struct Tombstone {
     pub cleared_at: Wall,
 }
 
-/// A penalty that halves every five minutes (STATE 4.4, E4).
+/// A penalty that halves every five minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Flap {

@@ -46,6 +46,9 @@ fn prepare(probe: &Probe, environment: &Environment) -> Result<(Client, Values),
         let found = value(environment, place).map_err(|missing| match missing {
             Missing::Absent(place) => Finding::new(ProbeResult::Unconfigured, format!("{place} is missing")),
             Missing::Unreadable(place) => Finding::new(ProbeResult::Error, format!("{place} cannot be read")),
+            Missing::NotText(place) => {
+                Finding::new(ProbeResult::Error, format!("{place} is not UTF-8 text; write the credential as text"))
+            }
         })?;
         values.insert(place.clone(), found);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{Error, ErrorKind, Read};
 use std::path::Path;
 
 use super::env_file;
@@ -36,20 +36,19 @@ impl fmt::Debug for Secret {
 /// Why a value is not to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// It is not there: this place is empty.
+    /// It is not there: this place is empty, or holds nothing but blanks.
     Absent(String),
     /// It may be there, but cannot be read.
     Unreadable(String),
+    /// What stands there is no UTF-8, so that it cannot be sent.
+    NotText(String),
 }
 
 /// The value at a place. Reads files: not for the threads that serve.
 pub(super) fn value(environment: &Environment, place: &Credential) -> Result<Secret, Missing> {
     let absent = || Missing::Absent(place.to_string());
     let found = match place {
-        Credential::Env(name) => {
-            let given = environment.get(name).filter(|value| !value.is_empty());
-            given.map(|value| Secret::new(value.to_owned()))
-        }
+        Credential::Env(name) => environment.get(name).map(|value| Secret::new(value.to_owned())),
         Credential::File(path) => {
             read(path, place)?.map(|text| Secret::new(text.trim_end_matches(['\n', '\r']).to_owned()))
         }
@@ -57,12 +56,15 @@ pub(super) fn value(environment: &Environment, place: &Credential) -> Result<Sec
             read(path, place)?.and_then(|text| env_file::parse(&text).remove(&**key)).map(Secret::new)
         }
     };
-    found.filter(|secret| !secret.reveal().is_empty()).ok_or_else(absent)
+    found.filter(|secret| !secret.reveal().trim().is_empty()).ok_or_else(absent)
 }
 
 fn read(path: &Path, place: &Credential) -> Result<Option<String>, Missing> {
     let mut text = String::new();
-    let unreadable = |_| Missing::Unreadable(place.to_string());
+    let unreadable = |error: Error| match error.kind() {
+        ErrorKind::InvalidData => Missing::NotText(place.to_string()),
+        _ => Missing::Unreadable(place.to_string()),
+    };
     match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error)),
@@ -92,11 +94,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_variable_is_none_and_no_value_is_shown() {
-        let places = ["A", "EMPTY", "GONE"].map(|name| Credential::Env(name.into()));
-        let variables = [("A", "hunter2"), ("EMPTY", "")];
+    fn an_empty_or_blank_variable_is_none_and_no_value_is_shown() {
+        let places = ["A", "EMPTY", "GONE", "BLANK"].map(|name| Credential::Env(name.into()));
+        let variables = [("A", "hunter2"), ("EMPTY", ""), ("BLANK", " \t\n")];
         let environment = Environment::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        assert_eq!(["A", "EMPTY", "GONE"].map(|name| environment.has(name)), [true, false, false]);
+        assert_eq!(["A", "EMPTY", "GONE", "BLANK"].map(|name| environment.has(name)), [true, false, false, false]);
+        assert_eq!(value(&environment, &places[3]), Err(Missing::Absent("env:BLANK".into())));
         assert_eq!(value(&environment, &places[0]).unwrap().reveal(), "hunter2");
         assert_eq!(value(&environment, &places[1]), Err(Missing::Absent("env:EMPTY".into())));
         assert_eq!(value(&environment, &places[1]), Err(Missing::Absent("env:EMPTY".into())));
@@ -115,6 +118,10 @@ mod tests {
         assert_eq!(value(&none, &place).unwrap().reveal(), "T=s3cret");
         assert_eq!(value(&none, &Credential::EnvFile(path.clone(), "T".into())).unwrap().reveal(), "s3cret");
         std::fs::write(&path, [0xff, 0xfe]).unwrap();
-        assert!(matches!(value(&none, &place), Err(Missing::Unreadable(_))));
+        assert_eq!(value(&none, &place), Err(Missing::NotText(place.to_string())));
+        std::fs::write(&path, "T=' '\n").unwrap();
+        assert!(matches!(value(&none, &Credential::EnvFile(path.clone(), "T".into())), Err(Missing::Absent(_))));
+        std::fs::write(&path, " \n").unwrap();
+        assert!(matches!(value(&none, &place), Err(Missing::Absent(_))));
     }
 }

@@ -11,9 +11,9 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::cache::{Cache, Landing};
 use super::probe;
-use super::verdict::{Entry, Finding, Verdict};
+use super::verdict::{Entry, Finding, Verdict, first};
 use super::watch::{Presence, Watch};
-use crate::clock::{Clock, Now};
+use crate::clock::{Clock, Now, Tick};
 use crate::config::{Config, Credential, Integration, Probe};
 use crate::health::{Declared, Readiness, StatusReason, ToolRef, Unready};
 use crate::telemetry::Telemetry;
@@ -33,6 +33,8 @@ pub struct Integrations {
     pub(super) cache: Arc<Cache>,
     telemetry: Arc<Telemetry>,
     random: Box<dyn Fn() -> f64 + Send + Sync>,
+    /// When those with a probe are asked even if nobody wants to know.
+    first: HashMap<Arc<str>, Tick>,
     /// Probes that may be under way.
     places: Arc<Semaphore>,
     /// What was told of each integration last.
@@ -47,13 +49,18 @@ impl fmt::Debug for Integrations {
 }
 
 impl Integrations {
-    /// Looks at all credentials once; nothing is asked yet. `random` gives numbers in [0, 1).
+    /// Looks at all credentials once; nothing is asked before [`Integrations::run`]. `random` gives numbers in [0, 1).
     pub fn new(
         config: Arc<Config>,
         clock: Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
         random: Box<dyn Fn() -> f64 + Send + Sync>,
     ) -> Integrations {
+        let (start, probed) = (clock.now().tick, config.integrations.values());
+        let first = probed
+            .filter(|integration| integration.probe.is_some())
+            .map(|integration| (Arc::clone(&integration.id), first(start, random())))
+            .collect();
         let probes = config.integrations.values().filter_map(|integration| integration.probe.as_deref());
         let watch =
             Watch::new(config.environment.clone(), config.credential_places(), probes.flat_map(Probe::tls_files));
@@ -61,6 +68,7 @@ impl Integrations {
             watch: Arc::new(watch),
             cache: Arc::new(Cache::new()),
             places: Arc::new(Semaphore::new(config.readiness.probes_max)),
+            first,
             told: Mutex::default(),
             news: Notify::new(),
             config,
@@ -160,11 +168,13 @@ impl Integrations {
         }
     }
 
-    /// What somebody asked for once is kept fresh, so that clients hear of a change without asking for the list.
+    /// Everything is asked once soon after the start, and kept fresh from then on: the first list should know, and clients
+    /// should hear of a change without asking for the list.
     fn refresh(&self) {
         let now = self.clock.now();
-        let known = self.config.integrations.values().filter(|integration| self.cache.get(&integration.id).is_some());
-        for integration in known.filter(|integration| self.missing(integration.credentials.iter()).is_empty()) {
+        let is_due = |id: &Arc<str>| self.first.get(id).is_some_and(|first| *first <= now.tick);
+        let due = self.config.integrations.values().filter(|one| is_due(&one.id) || self.cache.get(&one.id).is_some());
+        for integration in due.filter(|integration| self.missing(integration.credentials.iter()).is_empty()) {
             self.verdict(integration, now);
         }
     }

@@ -9,6 +9,8 @@ use serde::Serialize;
 use crate::clock::{Now, Tick, millis};
 use crate::telemetry::ProbeResult;
 
+/// How soon after the start everything has been asked, at most.
+const FIRST_WITHIN: Duration = Duration::from_secs(1);
 /// How much longer than its lifetime an answer may be kept at most, so that many sidecars do not ask in step.
 const JITTER: f64 = 0.1;
 
@@ -115,6 +117,12 @@ impl Entry {
     pub(super) fn is_due(&self, now: Tick) -> bool {
         self.deadline <= now
     }
+}
+
+/// When an integration is asked first: soon after the start, because until then nobody knows, and spread, because many
+/// sidecars may start together.
+pub(super) fn first(start: Tick, random: f64) -> Tick {
+    start.after(FIRST_WITHIN.mul_f64(random.clamp(0.0, 1.0)))
 }
 
 /// The lifetime, and up to a tenth of it more. Never less: what is believed is believed for its whole lifetime.

@@ -18,9 +18,9 @@ use crate::config::{Credential, Environment};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// It is there and not empty.
+    /// It is there and more than blanks.
     Present,
-    /// It is not there, or empty.
+    /// It is not there, or nothing but blanks.
     Absent,
     /// Its place cannot be looked at, which is never held against a tool.
     Unreadable,
@@ -44,7 +44,7 @@ type Stamp = (u64, u64, u64, i64, i64, i64);
 enum Seen {
     Gone,
     Unreadable,
-    File { stamp: Stamp, empty: bool, keys: Option<BTreeSet<String>> },
+    File { stamp: Stamp, blank: bool, keys: Option<BTreeSet<String>> },
 }
 
 /// All places of credentials.
@@ -108,7 +108,7 @@ impl Watch {
             Credential::EnvFile(path, key) => (path, Some(key)),
         };
         match (self.seen.load().get(path), key) {
-            (Some(Seen::File { empty, .. }), None) => of(!empty),
+            (Some(Seen::File { blank, .. }), None) => of(!blank),
             (Some(Seen::File { keys: Some(keys), .. }), Some(key)) => of(keys.contains(&**key)),
             (Some(Seen::File { keys: None, .. }) | Some(Seen::Unreadable) | None, _) => Presence::Unreadable,
             (Some(Seen::Gone), _) => Presence::Absent,
@@ -129,15 +129,25 @@ fn see(path: &Path, keys: bool, before: Option<&Seen>) -> Seen {
     {
         return known.clone();
     }
-    let empty = !about.is_file() || about.len() == 0;
-    Seen::File { stamp, empty, keys: if keys { names(path) } else { None } }
+    let blank = !about.is_file() || is_blank(path, about.len());
+    Seen::File { stamp, blank, keys: if keys { names(path) } else { None } }
+}
+
+/// Whether a file holds nothing but blanks. One that cannot be read is held against nobody.
+fn is_blank(path: &Path, length: u64) -> bool {
+    let blanks = || {
+        let mut bytes = Vec::new();
+        fs::File::open(path)?.take(FILE_MAX).read_to_end(&mut bytes)?;
+        Ok::<_, std::io::Error>(bytes.iter().all(u8::is_ascii_whitespace))
+    };
+    length == 0 || (length <= FILE_MAX && blanks().unwrap_or(false))
 }
 
 /// The keys of an env file that have a value.
 fn names(path: &Path) -> Option<BTreeSet<String>> {
     let mut text = String::new();
     fs::File::open(path).ok()?.take(FILE_MAX).read_to_string(&mut text).ok()?;
-    Some(env_file::parse(&text).into_iter().filter(|(_, value)| !value.is_empty()).map(|(key, _)| key).collect())
+    Some(env_file::parse(&text).into_iter().filter(|(_, value)| !value.trim().is_empty()).map(|(key, _)| key).collect())
 }
 
 #[cfg(test)]
@@ -158,6 +168,8 @@ mod tests {
         assert_eq!((changed(), watch.presence(&place)), (0, Presence::Absent));
         fs::write(&path, "").unwrap();
         assert_eq!((changed(), watch.presence(&place)), (1, Presence::Absent));
+        fs::write(&path, " \t\r\n").unwrap();
+        assert_eq!((changed(), watch.presence(&place)), (1, Presence::Absent));
         fs::write(&path, "k").unwrap();
         assert_eq!((changed(), changed(), watch.presence(&place)), (1, 0, Presence::Present));
         fs::write(folder.path().join("other"), "K").unwrap();
@@ -175,7 +187,7 @@ mod tests {
         let watch = watch(&places);
         let presence = || places.each_ref().map(|place| watch.presence(place));
         assert_eq!(presence(), [Presence::Absent; 3]);
-        fs::write(&path, "A=1\nB=\n").unwrap();
+        fs::write(&path, "A=1\nB=\nC=' '\n").unwrap();
         watch.look();
         assert_eq!(presence(), [Presence::Present, Presence::Absent, Presence::Absent]);
         fs::write(&path, [0xff]).unwrap();

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a failure (or success) says about the tool (DESIGN 7).
+/// What a failure (or success) says about the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Classification {
@@ -21,11 +21,11 @@ pub enum Classification {
     Intermittent,
     /// The call did what it should.
     Working,
-    /// Rules cannot decide; a diagnosis is asked once (DESIGN 13).
+    /// Rules cannot decide; a diagnosis is asked once.
     Unclear,
 }
 
-/// Who is affected by a fault, from the narrowest to the widest; the order of the lookup cascade (DESIGN 5).
+/// Who is affected by a fault, from the narrowest to the widest; the order of the lookup cascade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Scope {
@@ -46,7 +46,7 @@ impl Scope {
     pub const ALL: [Scope; 5] = [Scope::Session, Scope::User, Scope::Project, Scope::Tenant, Scope::Global];
 }
 
-/// How a failed call is named to the caller (DESIGN 2 and 4).
+/// How a failed call is named to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum DispatchCode {
@@ -60,7 +60,7 @@ pub enum DispatchCode {
     Disallowed,
 }
 
-/// What a rule does to the status at once (DESIGN 6).
+/// What a rule does to the status at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HealthAction {
@@ -73,7 +73,7 @@ pub enum HealthAction {
     MarkDegraded,
 }
 
-/// Why no complete answer arrived; the values of `exceptionType` in a rule (DESIGN 6).
+/// Why no complete answer arrived; the values of `exceptionType` in a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportFault {

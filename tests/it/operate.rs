@@ -191,7 +191,9 @@ fn reload_and_drain_are_done_or_say_why_not() {
     assert_eq!(table(&process, &["reload"]), "reload: done\n");
     assert_eq!(json(&process, &["reload"])["changed"], false);
     process.swap("own.yaml", "patterns: [{id: tea, colour: red}]\n");
-    let words = refused(&process, &["reload"]);
+    let said = run_at(&process.admin.to_string(), &["reload"]);
+    assert_eq!((said.code, said.data.as_str()), (78, ""), "the files are invalid: {said:?}");
+    let words = said.words;
     assert!(words.starts_with("error: the old rules stay in force (422): "), "{words}");
     assert!(words.contains("own.yaml:1:") && words.contains("colour"), "{words}");
     assert_eq!(table(&process, &["drain"]), "drain: done\n");
@@ -210,4 +212,31 @@ fn where_nobody_answers_every_command_says_so_and_exits_with_69() {
         assert_eq!((said.code, said.data.as_str()), (69, ""), "{arguments:?}: {said:?}");
         assert!(said.words.starts_with(&format!("error: nobody answers on {address}: ")), "{said:?}");
     }
+}
+
+#[test]
+fn what_is_no_address_is_wrong_usage_for_every_command() {
+    for arguments in [&["status"][..], &DOWN, &["events"], &["reload"], &["healthcheck"]] {
+        let said = run_at("nowhere", arguments);
+        assert_eq!((said.code, said.data.as_str()), (2, ""), "{arguments:?}: {said:?}");
+        assert!(said.words.starts_with("error: --admin \"nowhere\" is no address; write"), "{said:?}");
+    }
+}
+
+#[test]
+fn status_says_of_a_tool_that_is_not_set_up_that_it_is_hidden_and_why() {
+    let more = "tools: {t: {credentials_required: [{env: NEVER_SET}]}}\n";
+    let process = Program::start(&config(more), |_| ());
+    let shown = table(&process, &["status"]);
+    let row = shown.lines().nth(1).unwrap();
+    assert!(row.contains(" t ") && row.ends_with("hidden: credentials missing"), "{shown}");
+}
+
+#[test]
+fn where_several_backends_might_have_a_tool_the_refusal_names_those_that_were_looked_at() {
+    let more = "  - {name: c, kind: http, url: \"http://127.0.0.1:9\", match: {path_prefix: /c}, routes: [{tool: u, method: GET, path: /u}]}\n";
+    let process = Program::start(&config(more), |_| ());
+    let words = refused(&process, &["recheck", "never"]);
+    assert!(words.contains("none of the backends b, c is known to have a tool \"never\""), "{words}");
+    assert!(words.contains("add `backend`"), "{words}");
 }

@@ -11,12 +11,13 @@ mod tools;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Collected, Limited};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -25,7 +26,7 @@ use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::audit::{self, Changed};
 use super::principal::Principal;
@@ -44,6 +45,16 @@ const AIM_MAX: usize = 512;
 pub(super) async fn mcp(State(admin): Shared, who: Who, mut request: Request) -> Response {
     // Whoever comes over the unix socket need not say to whom he speaks, but the SDK wants to hear it.
     request.headers_mut().entry(HOST).or_insert(HeaderValue::from_static("localhost"));
+    let (head, body) = request.into_parts();
+    let is_json = head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    let Ok(bytes) = Limited::new(body, admin.access.body).collect().await.map(Collected::to_bytes) else {
+        let detail = format!("the body has more than {} bytes, or broke off", admin.access.body);
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "too large", detail);
+    };
+    if let Err(error) = serde_json::from_slice::<Value>(&bytes) {
+        return malformed(-32700, &format!("Parse error: the body is not JSON: {error}"));
+    }
+    let request = Request::from_parts(head, Body::from(bytes));
     // The door has looked at `Host` and `Origin`.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -52,7 +63,18 @@ pub(super) async fn mcp(State(admin): Shared, who: Who, mut request: Request) ->
         .disable_allowed_hosts();
     let server = move || Ok(Server { admin: Arc::clone(&admin), who: who.0.clone() });
     let service = StreamableHttpService::new(server, Arc::<NeverSessionManager>::default(), config);
-    service.handle(request).await.map(Body::new).into_response()
+    let response = service.handle(request).await.map(Body::new).into_response();
+    // So the SDK answers JSON that is no message, in plain text.
+    if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return malformed(-32600, "Invalid Request: the body is JSON, but no JSON-RPC message of MCP");
+    }
+    response
+}
+
+/// The answer to what is no message.
+fn malformed(code: i32, message: &str) -> Response {
+    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
+    (StatusCode::BAD_REQUEST, Json(error)).into_response()
 }
 
 /// The server, as one principal sees it.
@@ -113,7 +135,7 @@ impl ServerHandler for Server {
 async fn result(response: Response) -> CallToolResult {
     let (head, body) = response.into_parts();
     let is_problem = head.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
-    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let bytes = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
     let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     if !is_problem {
         return CallToolResult::structured(value);

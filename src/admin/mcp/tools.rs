@@ -190,3 +190,16 @@ async fn probe(admin: &Admin, said: Parsed<(Candidate, ProbeAs)>) -> Response {
         Err(refusal) => *refusal,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_reads_refers_to_nothing_that_it_does_not_have() {
+        for tool in TOOLS {
+            let text = serde_json::to_string(&tool.listed()).unwrap();
+            assert!(!text.contains("DESIGN") && !text.contains("STATE "), "{text}");
+        }
+    }
+}

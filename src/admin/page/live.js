@@ -89,7 +89,7 @@
     say("live", "live, as of");
   });
   stream.addEventListener("error", () => say("lost", "connection lost, as of"));
-  for (const kind of [...document.body.dataset.kinds.split(" "), "missed"]) stream.addEventListener(kind, soon);
+  for (const kind of [...document.body.dataset.kinds.split(" "), "missed", "reset"]) stream.addEventListener(kind, soon);
   setInterval(refresh, PERIOD);
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) soon();

@@ -191,7 +191,7 @@ async fn file(Path(wanted): Path<String>, request: Request) -> Response {
         return refuse(StatusCode::NOT_FOUND, "no such file", detail);
     };
     let tag = format!("\"{}\"", version(name));
-    let known = request.headers().get("if-none-match").is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let known = HeaderValue::from_str(&tag).is_ok_and(|tag| super::target::is_known(request.headers(), &tag));
     let headers = [
         (CONTENT_TYPE, kind),
         (CACHE_CONTROL, "no-cache"),

@@ -13,11 +13,11 @@ use super::events::{self, Told};
 use super::show;
 use super::view::Frame;
 use super::words::{Moment, Pill, Strip, percent, rate};
+use crate::admin::Admin;
 use crate::admin::overview::{self, Others, Row, word};
 use crate::admin::past::{Past, TOOLS_MAX};
 use crate::admin::query::{Parameters, Path, Query};
 use crate::admin::target::Who;
-use crate::admin::{Admin, refuse};
 use crate::clock::{Now, Wall};
 use crate::health::document::{ANY_BACKEND, WHOLE_BACKEND};
 use crate::health::{Document, Filter, Force, Status};
@@ -273,6 +273,14 @@ struct One {
     argument: String,
 }
 
+/// What is shown in place of a tool that nobody knows.
+#[derive(Template)]
+#[template(path = "missing.html")]
+struct Missing {
+    frame: Frame,
+    detail: String,
+}
+
 /// `GET /tools/{backend}/{tool}`.
 pub(super) async fn one(
     State(admin): State<Arc<Admin>>,
@@ -282,11 +290,14 @@ pub(super) async fn one(
     let now = admin.clock.now();
     let documents = documents(&admin, &backend, &tool, now);
     let row = overview::rows(&admin, now).into_iter().find(|row| *row.backend == *backend && *row.tool == *tool);
-    let Some(row) = row
-        .or_else(|| (!documents.is_empty()).then(|| overview::fine((backend.as_str().into(), tool.as_str().into()))))
+    // What is held about a whole backend, or about the name at any backend, makes no tool of a name and no backend.
+    let is_named = |document: &Document| document.key.tool_name == tool && document.key.backend == backend;
+    let is_held = documents.iter().any(is_named);
+    let Some(row) = row.or_else(|| is_held.then(|| overview::fine((backend.as_str().into(), tool.as_str().into()))))
     else {
         let detail = format!("no list, no route and no document names the tool {tool:?} of the backend {backend:?}");
-        return refuse(StatusCode::NOT_FOUND, "no such tool", detail);
+        let frame = Frame::new((&admin, &who), "No such tool", "/", now).still();
+        return show(StatusCode::NOT_FOUND, &Missing { frame, detail });
     };
     let mut history: Vec<Episode> = documents.iter().flat_map(|document| past_of(document, now.wall)).collect();
     history.sort_by_key(|entry| std::cmp::Reverse(entry.at));

@@ -208,6 +208,27 @@ async fn what_is_down_and_safe_to_try_is_tried_until_it_works_and_then_let_throu
 }
 
 #[tokio::test]
+async fn an_override_stands_however_often_a_probe_works_until_it_is_taken_back() {
+    let home = home();
+    let backend = unclear().await;
+    let process = Process::start(home.path(), backend.address, "", SAFE).await;
+    let down = json!({
+        "tool": "odd", "scope": "PROJECT", "scopeId": "default", "backend": "demo", "force": "DOWN", "reason": "x",
+        "expiresIn": "12h",
+    });
+    process.ask("POST", "/v1/override", OPERATOR, &down).await;
+    for _ in 0..3 {
+        let tried = process.ask("POST", "/v1/tools/odd/recheck?backend=demo", PROBER, &Value::Null).await;
+        assert_eq!(tried.body["result"], "works");
+        process.clock.advance(Duration::from_secs(3600));
+        assert_eq!(process.call("odd", "alice").await.header("x-toolvane"), "down");
+    }
+    let back = "/v1/override?tool=odd&scope=PROJECT&scopeId=default&backend=demo";
+    process.ask("DELETE", back, OPERATOR, &Value::Null).await;
+    assert_eq!(process.call("odd", "alice").await.header("x-toolvane"), "");
+}
+
+#[tokio::test]
 async fn a_job_that_is_leased_outlives_the_process() {
     let home = home();
     let backend = unclear().await;

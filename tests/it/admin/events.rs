@@ -38,7 +38,15 @@ async fn a_reader_hears_of_transitions_overrides_and_writes_and_resumes_where_it
     let mut again = Follower::of(&process, "/v1/events?kind=transition", &[("last-event-id", &told.id)]).await;
     assert_eq!(again.next().await.data["toolName"], "b");
     let mut other_life = Follower::of(&process, "/v1/events?kind=transition", &[("last-event-id", "1-1")]).await;
-    assert_eq!(other_life.next().await.data["toolName"], "a", "an id of another life: everything is new");
+    assert_eq!(other_life.next().await.data["reset"], true, "an id of another life");
+    assert_eq!(other_life.next().await.data["toolName"], "a", "everything is new");
+    let (life, _) = told.id.split_once('-').unwrap();
+    for id in [format!("{life}-999999"), format!("{life}-x"), "garbage".to_owned()] {
+        let mut lost = Follower::of(&process, "/v1/events?kind=transition", &[("last-event-id", &id)]).await;
+        let first = lost.next().await;
+        assert_eq!((first.kind.as_str(), &first.data["reset"]), ("reset", &json!(true)), "{id}");
+        assert_eq!(lost.next().await.data["toolName"], "a", "{id}");
+    }
     let mut narrow = Follower::of(&process, "/v1/events?after=0&tool=b&kind=transition,override", &[]).await;
     assert_eq!(narrow.next().await.data["toolName"], "b");
 }

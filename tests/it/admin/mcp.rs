@@ -195,3 +195,17 @@ async fn the_door_is_that_of_every_request_and_nothing_is_kept_between_two() {
     let told = process.audited().await;
     assert_eq!(told.iter().map(|told| &told["outcome"]).collect::<Vec<_>>(), ["HTTP 401", "HTTP 421", "HTTP 403"]);
 }
+
+#[tokio::test]
+async fn a_body_that_is_no_message_is_answered_as_json_rpc_says() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "", "").await;
+    let token = format!("Bearer {WRITER}");
+    let headers = [("authorization", &*token), ("accept", "application/json, text/event-stream")];
+    for (body, code) in [("{", -32700), ("", -32700), ("[1]", -32600), ("{\"a\":1}", -32600)] {
+        let answer = crate::wire::exchange(process.running.admin, "POST", "/mcp", &headers, body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body:?}: {}", answer.body);
+        let said = answer.json();
+        assert_eq!((&said["error"]["code"], &said["id"]), (&json!(code), &Value::Null), "{body:?}");
+    }
+}

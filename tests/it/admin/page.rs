@@ -84,7 +84,13 @@ async fn every_view_answers_and_what_comes_from_outside_is_text_and_nothing_else
     assert_eq!(one.status, StatusCode::OK);
     harmless("a hostile tool", &one);
     assert!(one.text.contains("&#60;/td&#62;&#60;script&#62;alert(2)"), "{}", one.text);
-    assert_eq!(open(&process, "/tools/demo/never").await.status, StatusCode::NOT_FOUND);
+    mark(&process, "*", "unavailable", "the whole backend").await;
+    for unknown in ["/tools/demo/never", "/tools/nowhere/a"] {
+        let answer = open(&process, unknown).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{unknown}");
+        harmless(unknown, &answer);
+        assert!(answer.text.contains("names the tool"), "{}", answer.text);
+    }
     assert_eq!(open(&process, "/?colour=red").await.status, StatusCode::BAD_REQUEST);
 }
 

@@ -115,6 +115,28 @@ async fn a_write_against_a_version_that_is_no_longer_there_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_document_that_the_reader_knows_is_not_sent_again_unless_a_trial_has_become_due() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "", "").await;
+    let down = json!({"reason": "x", "expiresIn": "15m"});
+    let tag = process.ask("POST", &format!("{SEARCH}/unavailable"), WRITER, &down).await.header("etag").to_owned();
+    let token = format!("Bearer {READER}");
+    let ask = async |known: &str| {
+        let headers = [("host", "localhost"), ("authorization", &*token), ("if-none-match", known)];
+        process.raw("GET", SEARCH, &headers, &Value::Null).await
+    };
+    for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
+        let answer = ask(&known).await;
+        assert_eq!((answer.status, answer.text.as_str()), (StatusCode::NOT_MODIFIED, ""), "{known}");
+        assert_eq!(answer.header("etag"), tag);
+    }
+    assert_eq!(ask("\"x\"").await.status, StatusCode::OK);
+    process.clock.advance(std::time::Duration::from_secs(16 * 60));
+    let due = ask(&tag).await;
+    assert_eq!((due.status, &due.body["retesting"]), (StatusCode::OK, &json!(true)));
+}
+
+#[tokio::test]
 async fn cooldowns_are_set_and_cleared_one_by_one() {
     let home = home();
     let process = Process::start(home.path(), backend().await, "", "").await;

@@ -15,6 +15,7 @@ async fn a_missing_variable_hides_and_one_that_was_there_at_the_start_does_not()
     for (environment, names) in [
         (&[][..], &["other"][..]),
         (&[("TAVILY_API_KEY", "")], &["other"]),
+        (&[("TAVILY_API_KEY", " \t\n")], &["other"]),
         (&[("TAVILY_API_KEY", "k")], &["search", "other"]),
     ] {
         let front = Front::with(&backend, "", settings, environment).await;
@@ -39,6 +40,8 @@ async fn a_file_that_appears_brings_the_tool_and_one_that_goes_takes_it() {
     assert_eq!(entry["missing"], json!([format!("file:{}", key.display())]));
 
     let mut listening = Listening::to(&front).await;
+    std::fs::write(&key, " \n\t\r\n").unwrap();
+    assert_eq!(front.names(&[]).await, ["other"], "nothing but blanks is no key");
     std::fs::write(&key, "k").unwrap();
     listening.hears("tools/list_changed").await;
     assert_eq!(front.names(&[]).await, ["search", "other"]);
@@ -83,6 +86,27 @@ async fn a_changed_file_has_the_service_asked_anew_with_what_it_holds() {
     front.lists(&["search"]).await;
     let sent: Vec<_> = service.seen().iter().map(|seen| seen.headers["authorization"].clone()).collect();
     assert_eq!(sent, ["Bearer old", "Bearer new"]);
+}
+
+#[tokio::test]
+async fn a_credential_that_is_no_text_is_named_by_its_place_and_never_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, b"s3cret\xff\xfe").unwrap();
+    let (service, backend) = (Service::start().await, Backend::with(&["search"]).await);
+    let settings = format!(
+        "integrations: {{gmail: {{probe: {{request: 'GET {}', headers: {{authorization: 'Bearer ${{file:{}}}'}}}}}}}}\n",
+        service.url(),
+        token.display()
+    );
+    let front = Front::before(&backend, &settings).await;
+    front.admin("/v1/integrations").await;
+    front.has_found("error", 1).await;
+    let shown = front.admin("/v1/integrations/gmail").await;
+    let detail = shown["detail"].as_str().unwrap_or_default();
+    assert_eq!(detail, format!("file:{} is not UTF-8 text; write the credential as text", token.display()));
+    assert!(!shown.to_string().contains("s3cret"), "{shown}");
+    assert_eq!(service.asked(), 0);
 }
 
 #[tokio::test]

@@ -42,6 +42,16 @@ async fn what_is_unknown_hides_nothing_and_is_asked_in_the_background() {
 }
 
 #[tokio::test]
+async fn what_is_configured_is_asked_soon_after_the_start_before_anybody_wants_to_know() {
+    let (service, _, front) = gmail("").await;
+    service.answers(401, json!({}));
+    front.clock.advance(Duration::from_secs(1));
+    service.is_asked(1).await;
+    front.lists(&OTHER).await;
+    assert_eq!(service.asked(), 1);
+}
+
+#[tokio::test]
 async fn a_thousand_lists_on_a_cold_cache_ask_once() {
     let (service, _, front) = gmail("").await;
     service.hangs();
