@@ -102,7 +102,7 @@ const RECORD: &str = "Records what calls come to, redacted, one JSON object a li
 const DRAIN: &str = "How long running calls may go on after SIGTERM, the time of `drain_announce` included.";
 
 fn mode(f: &Fields<'_>) -> Mode {
-    let doc = "`enforce` answers calls of tools that are DOWN itself, `observe` lets every call pass.";
+    let doc = "`enforce` answers calls of tools that are DOWN itself, `observe` lets every call pass and leaves tool lists as they are.";
     f.word("mode", doc, Mode::Enforce, &MODES)
 }
 

@@ -173,6 +173,26 @@ async fn what_is_observed_only_is_judged_and_shown_but_passes() {
 }
 
 #[tokio::test]
+async fn the_list_of_what_is_only_observed_keeps_every_byte_until_an_operator_decides() {
+    let (address, _backend) = Backend::start(|message| match message["method"].as_str() {
+        Some("tools/list") => list(message, &["broken", "strict"]),
+        _ => internal_error(message),
+    })
+    .await;
+    let settings = "mode: observe\ntools: {strict: {mode: enforce}}\nmanifest: {annotate: both}\n";
+    let proxy = Proxy::before(address, settings).await;
+    let before = proxy.list(&[]).await["result"]["tools"].clone();
+    for tool in ["broken", "strict"] {
+        proxy.fail_until_down(tool).await;
+    }
+    let tools = proxy.list(&[]).await["result"]["tools"].clone();
+    assert_eq!(tools[0], before[0]);
+    assert_eq!(tools[1]["description"], "A tool [unavailable since 14:02 UTC]");
+    let catalogue: Value = serde_json::from_str(&proxy.admin("/v1/manifest").await).unwrap();
+    assert_eq!(catalogue["tools"][0]["annotation"], Value::Null, "{catalogue}");
+}
+
+#[tokio::test]
 async fn what_must_never_be_refused_passes_while_the_tool_is_down() {
     let (address, backend) = Backend::start(internal_error).await;
     let proxy = Proxy::before(address, "").await;
