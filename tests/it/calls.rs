@@ -279,6 +279,33 @@ async fn a_stream_that_ends_without_the_answer_gets_one_from_us_as_its_last_even
 }
 
 #[tokio::test]
+async fn a_backend_that_takes_too_long_did_not_answer_in_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let settings = "tools: {slow: {timeout: 10ms}}\n";
+    let proxy = Proxy::before(silent.local_addr().unwrap(), settings).await;
+    let answer = proxy.call("slow", &[]).await;
+    assert_eq!(answer.mark(), "unreachable");
+    assert!(
+        answer.words().starts_with("slow did not answer in time (BACKEND_UNREACHABLE: timeout)."),
+        "{}",
+        answer.words()
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_off_is_the_dispatchers_own() {
+    let (address, backend) = Backend::start(internal_error).await;
+    let proxy = Proxy::before(address, "").await;
+    let mut stream = TcpStream::connect(proxy.running.listen[0]).await.unwrap();
+    let head = "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(format!("{head}5\r\nhello\r\nnonsense\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("x-toolvane: request\r\n"), "{answer}");
+    assert_eq!(backend.calls(), 0);
+}
+
+#[tokio::test]
 async fn a_backend_that_nobody_listens_for_is_answered_for_in_every_method() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let proxy = Proxy::before(nobody, "").await;
