@@ -135,6 +135,7 @@ mod tests {
             name: Arc::from(*name),
             secret: SecretSource::Env(Arc::from(*name)),
             roles: vec![Role::Prober],
+            place: crate::yaml::Place::START,
         };
         let access = AdminAccess {
             socket: None,

@@ -15,5 +15,5 @@ mod watch;
 
 pub use documents::{ReadDocument, check_documents};
 pub use reload::Reloader;
-pub use rules::{Stack, compile, compile_named, stacks};
+pub use rules::{Stack, compile, compile_named, stacks, where_named};
 pub use start::{App, Running, StartError};

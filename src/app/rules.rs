@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::proxy::RuleSet;
 use crate::rules::{self, Limits};
-use crate::yaml::{Report, Source};
+use crate::yaml::{self, Node, Place, Problem, Report, Source, Value};
 
 /// The name of a rule file below `rules.dir`.
 const FILE: &str = "error-patterns.yaml";
@@ -136,6 +136,54 @@ impl Layers {
         self.projects.iter().for_each(|((tenant, project), layers)| layer(&format!("{tenant}/{project}"), layers));
         hasher.finalize().to_hex().chars().take(HASH_DIGITS).collect()
     }
+}
+
+/// The same report, but a rule file that cannot be read is a problem of the entry in `source` that names it.
+pub fn where_named(report: &Report, source: &Arc<Source>, directory: &Path) -> Report {
+    let entries = layer_entries(source);
+    let mut named = Report::new();
+    for problem in report.problems() {
+        let is_it = |path: &str| {
+            problem.source().text().is_empty() && directory.join(path).display().to_string() == problem.source().name()
+        };
+        match entries.iter().find(|(path, _)| is_it(path)) {
+            None => named.push(problem.clone()),
+            Some((path, place)) => named.push(
+                Problem::new(source, *place, format!("the rule file `{path}`: {}", problem.message()))
+                    .help("create it or take it out of `layers`; relative paths start where this file lies"),
+            ),
+        }
+    }
+    named
+}
+
+/// What `layers` of the file name, for everybody and for tenants.
+fn layer_entries(source: &Arc<Source>) -> Vec<(Arc<str>, Place)> {
+    let member = |node: &Node, key: &str| match &node.value {
+        Value::Map(entries) => entries.iter().find(|entry| &*entry.key == key).map(|entry| Arc::clone(&entry.value)),
+        _ => None,
+    };
+    let layers = |node: &Node| -> Vec<(Arc<str>, Place)> {
+        let layers = member(node, "rules").and_then(|rules| member(&rules, "layers"));
+        let items = layers.as_deref().and_then(|layers| match &layers.value {
+            Value::List(items) => Some(items.clone()),
+            _ => None,
+        });
+        let text = |item: Arc<Node>| match &item.value {
+            Value::Text(path) => Some((Arc::clone(path), item.place)),
+            _ => None,
+        };
+        items.unwrap_or_default().into_iter().filter_map(text).collect()
+    };
+    let all = |at: yaml::At<'_>| {
+        let root = at.node()?;
+        let mut found = layers(root);
+        if let Some(Value::Map(tenants)) = member(root, "tenants").map(|tenants| tenants.value.clone()) {
+            tenants.iter().for_each(|tenant| found.extend(layers(&tenant.value)));
+        }
+        Some(found)
+    };
+    yaml::read(source, all).unwrap_or_default()
 }
 
 /// Every rule file that the configuration names or that lies in its directory at the moment, whether it can be read or not.

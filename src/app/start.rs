@@ -121,7 +121,7 @@ pub struct Running {
 }
 
 impl App {
-    /// Opens the state file, binds the listeners and serves.
+    /// Binds the listeners, opens the state file and serves.
     ///
     /// # Errors
     /// What stands in the way, and what to do about it.
@@ -133,6 +133,9 @@ impl App {
         telemetry.emit(Reloaded { result: Ok(&self.config_hash), needs_restart: &[], at: now.wall });
         let export = Export::start(&config, &telemetry).map_err(StartError::Otlp)?;
         let tokens = Tokens::read(&config.admin_access, &config.environment).map_err(StartError::Token)?;
+        // Before the state file: who finds the address taken leaves nothing behind.
+        let listeners = bind(&config, &telemetry).await?;
+        let admin_bound = bind_admin(&config).await?;
         let (store, key) = open_store(&config, &self.clock, &telemetry, InstallKey(self.fresh_key))?;
         let registry = remembered(&config, store.as_ref(), now);
         let integrations = integrations(&config, &self.clock, &telemetry, self.seed);
@@ -159,8 +162,6 @@ impl App {
         let diagnosis = diagnose(&config, &proxy, (&self.clock, store.as_ref()), (&registry, &telemetry))
             .map_err(StartError::Diagnosis)?;
         let (drain, signal) = Drain::new();
-        let listeners = bind(&config, &telemetry).await?;
-        let admin_bound = bind_admin(&config).await?;
         let leave = Leaving::new(&config, (&registry, &telemetry, &proxy), drain);
         let leaving = leave.clone();
         let admin = Arc::new(Admin {

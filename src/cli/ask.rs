@@ -21,6 +21,8 @@ use super::{BAD, CONFIG, UNAVAILABLE, USAGE};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The status of an answer to somebody without a valid token.
+const UNAUTHORIZED: u16 = 401;
 /// The largest answer, in bytes.
 const ANSWER_MAX: usize = 64 << 20;
 
@@ -104,10 +106,15 @@ impl fmt::Display for Refusal {
         let text = |name: &str| self.problem.get(name).and_then(Value::as_str);
         let title = text("title").unwrap_or("refused");
         write!(f, "{title} ({})", self.status)?;
-        match text("detail") {
-            Some(detail) => write!(f, ": {detail}"),
-            None => Ok(()),
+        if let Some(detail) = text("detail") {
+            write!(f, ": {detail}")?;
         }
+        if self.status == UNAUTHORIZED {
+            let how = "give a token of `admin.tokens` with `--token` or TOOLVANE_ADMIN_TOKEN, or let those on this machine write \
+                       without one: `admin.local_writes`";
+            write!(f, "; {how}")?;
+        }
+        Ok(())
     }
 }
 

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::lints;
+use super::run::environment;
 use super::test::has_root_key;
 use super::{BAD, CONFIG, FINE};
 use crate::app;
 use crate::config::Config;
 use crate::rules::Limits;
 use crate::rules::file::{load_alone, read_cases};
-use crate::rules::lint::Lint;
+use crate::rules::lint::{Kind, Lint};
 use crate::yaml::{Problem, Report, Source, Style};
 
 /// The name of a rule file in the directory of `rules.dir`.
@@ -62,10 +63,17 @@ pub fn check(files: &[PathBuf], how: How) -> Checked {
 #[derive(Default)]
 struct Findings {
     report: Report,
-    warnings: Vec<Lint>,
+    warnings: Vec<Warning>,
     fine: Vec<String>,
     /// What has been told: a file is part of many tables.
     told: HashSet<(String, String)>,
+}
+
+/// What is odd though valid.
+struct Warning {
+    problem: Problem,
+    /// The rule, and what is odd about it; `None` where it is not about a rule.
+    of_rule: Option<(Arc<str>, Kind)>,
 }
 
 impl Findings {
@@ -85,16 +93,20 @@ impl Findings {
     }
 
     fn config(&mut self, path: &Path, source: &Arc<Source>) {
-        match Config::read(source, path.parent().unwrap_or(Path::new(""))) {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        match Config::read(source, directory) {
             Ok(config) => {
                 let (count, noun) =
                     (config.backends.len(), if config.backends.len() == 1 { "backend" } else { "backends" });
                 self.fine.push(format!("{}: fine, {count} {noun}", source.name()));
                 for file in rule_files(&config) {
-                    self.rule_file(&file, source.name());
+                    self.rule_file(&file, source, directory);
                 }
                 self.documents(&config);
                 lints::of_config(&config).into_iter().for_each(|looked| self.looked(looked));
+                for problem in lints::of_settings(&config, source, &environment()) {
+                    self.warnings.push(Warning { problem, of_rule: None });
+                }
             }
             Err(report) => self.problems(&report),
         }
@@ -114,7 +126,7 @@ impl Findings {
             Ok(lints) => {
                 for lint in lints {
                     if self.is_new(&lint.problem) {
-                        self.warnings.push(lint);
+                        self.warnings.push(Warning { problem: lint.problem, of_rule: Some((lint.rule, lint.kind)) });
                     }
                 }
             }
@@ -137,12 +149,12 @@ impl Findings {
         }
     }
 
-    fn rule_file(&mut self, path: &Path, named_by: &str) {
+    fn rule_file(&mut self, path: &Path, named_by: &Arc<Source>, directory: &Path) {
         match Source::load(path) {
             Ok(source) => self.rule_source(&source),
             Err(report) => {
-                for problem in report.problems() {
-                    self.report.push(problem.clone().help(format!("{named_by} names this rule file")));
+                for problem in app::where_named(&report, named_by, directory).problems() {
+                    self.report.push(problem.clone());
                 }
             }
         }
@@ -175,7 +187,7 @@ impl Findings {
         let mut stderr = String::new();
         if !self.warnings.is_empty() {
             let mut report = Report::new();
-            self.warnings.iter().for_each(|lint| report.push(lint.problem.clone()));
+            self.warnings.iter().for_each(|warning| report.push(warning.problem.clone()));
             stderr.push_str(&format!("{}\n\n{}\n", report.render(style), counted(report.len(), "warning")));
         }
         if !self.report.is_empty() {
@@ -197,11 +209,11 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-fn warning(lint: &Lint) -> Value {
-    let mut value = as_json(&lint.problem);
-    if let Some(members) = value.as_object_mut() {
-        members.insert("rule".to_owned(), json!(lint.rule));
-        members.insert("kind".to_owned(), json!(lint.kind));
+fn warning(warning: &Warning) -> Value {
+    let mut value = as_json(&warning.problem);
+    if let (Some(members), Some((rule, kind))) = (value.as_object_mut(), &warning.of_rule) {
+        members.insert("rule".to_owned(), json!(rule));
+        members.insert("kind".to_owned(), json!(kind));
     }
     value
 }
@@ -309,7 +321,8 @@ mod tests {
             "own.yaml:1:12",
             "c.yaml:1:12",
             "cannot read the file: No such file",
-            "b.yaml names this rule file",
+            "b.yaml:2:28",
+            "take it out of `layers`",
             "\n\n6 problems\n",
         ] {
             assert!(checked.stderr.contains(expected), "{expected} in\n{}", checked.stderr);

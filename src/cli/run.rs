@@ -28,17 +28,6 @@ pub fn run(args: &Run, words: &mut impl Write, style: Style) -> u8 {
         let _ = writeln!(words, "{NOTHING_TO_RUN}");
         return USAGE;
     }
-    let prepared = match prepare(args) {
-        Ok(prepared) => prepared,
-        Err(report) => {
-            let _ = writeln!(words, "{}", report.render(style));
-            return CONFIG;
-        }
-    };
-    if let Err(why) = log(&prepared.config, &prepared.clock) {
-        let _ = writeln!(words, "error: {why}");
-        return CONFIG;
-    }
     // Calls have threads of their own; this one accepts connections and serves the admin listener.
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
         Ok(runtime) => runtime,
@@ -47,7 +36,42 @@ pub fn run(args: &Run, words: &mut impl Write, style: Style) -> u8 {
             return BAD;
         }
     };
-    runtime.block_on(serve(prepared, words))
+    runtime.block_on(async {
+        // First of all: whoever is asked to leave while it starts leaves in order too.
+        let Ok(signals) = Signals::listen() else {
+            let _ = writeln!(words, "error: cannot listen for signals");
+            return BAD;
+        };
+        let prepared = match prepare(args) {
+            Ok(prepared) => prepared,
+            Err(report) => {
+                let _ = writeln!(words, "{}", report.render(style));
+                return CONFIG;
+            }
+        };
+        if let Err(why) = log(&prepared.config, &prepared.clock) {
+            let _ = writeln!(words, "error: {why}");
+            return CONFIG;
+        }
+        serve(prepared, signals, words).await
+    })
+}
+
+/// The signals that a running toolvane heeds.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
 }
 
 fn prepare(args: &Run) -> Result<App, Report> {
@@ -66,7 +90,11 @@ fn prepare(args: &Run) -> Result<App, Report> {
             (Config::from_args(&arguments)?, None)
         }
     };
-    let (rules, config_hash) = app::compile_named(&config, file.as_deref())?;
+    let compiled = app::compile_named(&config, file.as_deref());
+    let (rules, config_hash) = compiled.map_err(|report| match (&file, &args.config) {
+        (Some(source), Some(path)) => app::where_named(&report, source, path.parent().unwrap_or(Path::new(""))),
+        _ => report,
+    })?;
     app::check_documents(&config)?;
     let config = Config { environment: environment(), ..config };
     Ok(App {
@@ -81,7 +109,7 @@ fn prepare(args: &Run) -> Result<App, Report> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
-fn environment() -> config::Environment {
+pub(super) fn environment() -> config::Environment {
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     config::Environment::new(std::env::vars_os().filter_map(text))
 }
@@ -116,14 +144,15 @@ fn log(config: &Config, clock: &Arc<dyn Clock>) -> Result<(), String> {
     tracing::subscriber::set_global_default(subscriber).map_err(|error| error.to_string())
 }
 
-async fn serve(app: App, words: &mut impl Write) -> u8 {
-    let (Ok(mut terminate), Ok(mut interrupt), Ok(hangup)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()))
-    else {
-        let _ = writeln!(words, "error: cannot listen for signals");
-        return BAD;
+async fn serve(app: App, signals: Signals, words: &mut impl Write) -> u8 {
+    let Signals { mut terminate, mut interrupt, hangup } = signals;
+    let started = tokio::select! {
+        biased;
+        _ = terminate.recv() => return FINE,
+        _ = interrupt.recv() => return FINE,
+        started = app.start() => started,
     };
-    let mut running = match app.start().await {
+    let mut running = match started {
         Ok(running) => running,
         Err(error) => {
             let _ = writeln!(words, "error: {error}");

@@ -136,7 +136,7 @@ pub(super) async fn set(args: &Set, out: &mut impl Write) -> Result<u8, AskError
             "backend": place.backend, "tenant": place.tenant, "force": force, "reason": args.reason,
             "expiresIn": args.length,
         });
-        let answer = args.access.ask("POST", "/v1/override", Some(&body)).await?;
+        let answer = args.access.ask("POST", "/v1/override", Some(&body)).await.map_err(in_flags)?;
         return Ok(tell(&answer, args.access.output, out));
     }
     let verb = match args.to {
@@ -146,8 +146,21 @@ pub(super) async fn set(args: &Set, out: &mut impl Write) -> Result<u8, AskError
     };
     let body = json!({"reason": args.reason, "expiresIn": args.length});
     let path = format!("{}/{verb}?{}", place.path(), place.query());
-    let answer = args.access.ask("POST", &path, Some(&body)).await?;
+    let answer = args.access.ask("POST", &path, Some(&body)).await.map_err(in_flags)?;
     Ok(tell(&answer, args.access.output, out))
+}
+
+/// Fields of the API that `set` fills, as its flags are called; of two ways to say an end the command has one.
+const FLAGS: [(&str, &str); 4] =
+    [(" or `expectedRecoveryAt`", ""), (" or `until`", ""), ("`expiresIn`", "`--for`"), ("`reason`", "`--reason`")];
+
+/// A refusal in words of the command line.
+fn in_flags(error: AskError) -> AskError {
+    let AskError::Refused(mut refusal) = error else { return error };
+    if let Some(Value::String(detail)) = refusal.problem.get_mut("detail") {
+        *detail = FLAGS.iter().fold(std::mem::take(detail), |words, (field, flag)| words.replace(field, flag));
+    }
+    AskError::Refused(refusal)
 }
 
 /// Clears a document, its cooldowns, or its override.

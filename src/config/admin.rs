@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::sections::{KIB, MIB, path};
-use crate::yaml::{At, Fields};
+use crate::yaml::{At, Fields, Place};
 
 /// Longest name of a token, in bytes.
 const NAME_MAX: usize = 64;
@@ -108,6 +108,8 @@ pub struct Token {
     pub secret: SecretSource,
     /// What it is good for.
     pub roles: Vec<Role>,
+    /// Where the file says from where it is read.
+    pub place: Place,
 }
 
 /// Who may write without a token.
@@ -174,7 +176,7 @@ fn token(at: At<'_>, directory: &Path) -> Option<Token> {
             let roles = at.list(|at| at.word(&ROLES))?;
             if roles.is_empty() { at.fail("`roles` needs at least one role") } else { Some(roles) }
         });
-        Some(Token { name: name?, secret: secret?, roles: roles? })
+        Some(Token { name: name?, secret: secret?, roles: roles?, place: f.place_of("token") })
     })?
 }
 

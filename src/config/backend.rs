@@ -135,6 +135,7 @@ pub struct Pool {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
     pub(super) name: Place,
+    pub(super) url: Place,
     pub(super) matching: Place,
     pub(super) integration: Place,
 }
@@ -157,14 +158,17 @@ const OPENAPI: &str = "An OpenAPI document (3.0 or 3.1; a path or a URL) whose o
 
 pub(super) fn backend(at: At<'_>, directory: &Path) -> Option<(Arc<Backend>, Marks)> {
     at.map(|f| {
-        let mut marks = Marks { name: at.place(), matching: at.place(), integration: at.place() };
+        let mut marks = Marks { name: at.place(), url: at.place(), matching: at.place(), integration: at.place() };
         let name = f.need("name", NAME, |at| {
             marks.name = at.place();
             marks.matching = at.place();
             at.parse(NAME_FORM, "^[a-z0-9_.-]{1,64}$", name)
         });
         let kind = f.need("kind", KIND, |at| at.word(&KINDS));
-        let url = f.need("url", URL, |at| at.parse(URL_FORM, "^http://[^/?#@\\s]+(/[^?#\\s]*)?$", url));
+        let url = f.need("url", URL, |at| {
+            marks.url = at.place();
+            at.parse(URL_FORM, "^http://[^/?#@\\s]+(/[^?#\\s]*)?$", url)
+        });
         let matches = f.opt("match", MATCH, |at| {
             marks.matching = at.place();
             at.map(matching)

@@ -17,7 +17,7 @@ use Schema::{Blind, Sees};
 const GOOD: &str = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\n";
 
 /// What follows the first lines of a good file, unless it starts with `!`.
-const MISTAKES: [(&str, Schema, &str); 103] = [
+const MISTAKES: [(&str, Schema, &str); 106] = [
     ("no backends at all", Sees, "!listen: 127.0.0.1:8080\n"),
     ("empty list of backends", Blind, "!backends: []\n"),
     ("backends as a map", Sees, "!backends:\n  demo: {kind: mcp}\n"),
@@ -37,6 +37,17 @@ const MISTAKES: [(&str, Schema, &str); 103] = [
     ("one address twice", Blind, "listen: [127.0.0.1:8080, 127.0.0.1:8080]\n"),
     ("admin on the port of listen", Blind, "listen: 0.0.0.0:9000\nadmin: {listen: 127.0.0.1:9000}\n"),
     ("listen on the default port of admin", Blind, "listen: 127.0.0.1:9090\n"),
+    ("backend where toolvane listens", Blind, "!backends: [{name: a, kind: mcp, url: 'http://localhost:8080/mcp'}]\n"),
+    (
+        "backend where toolvane listens on every address",
+        Blind,
+        "!listen: ['[::]:9000']\nbackends: [{name: a, kind: mcp, url: 'http://127.0.0.1:9000/mcp'}]\n",
+    ),
+    (
+        "backend at the wildcard address of our port",
+        Blind,
+        "!listen: 127.0.0.1:9000\nbackends: [{name: a, kind: mcp, url: 'http://0.0.0.0:9000/mcp'}]\n",
+    ),
     ("word that is none of the set", Sees, "mode: enforced\n"),
     ("word far from all", Sees, "mode: dry-run\n"),
     ("boolean for a word", Sees, "manifest: {annotate: false}\n"),

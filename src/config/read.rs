@@ -29,6 +29,7 @@ pub(super) fn config(at: At<'_>, directory: &Path) -> Option<Config> {
         let (listen, admin, admin_access) = listeners(f, directory);
         let mode = mode(f);
         let backends = backends(f, directory);
+        refuse_loops(f, &listen, backends.as_deref().unwrap_or_default());
         let tools = tools(f, directory);
         let integrations = f.opt("integrations", INTEGRATIONS, |at| integrations(at, directory)).unwrap_or_default();
         let readiness = f.section("readiness", READINESS, |f| readiness(f, directory));
@@ -102,7 +103,7 @@ const RECORD: &str = "Records what calls come to, redacted, one JSON object a li
 const DRAIN: &str = "How long running calls may go on after SIGTERM, the time of `drain_announce` included.";
 
 fn mode(f: &Fields<'_>) -> Mode {
-    let doc = "`enforce` answers calls of tools that are DOWN itself, `observe` lets every call pass.";
+    let doc = "`enforce` answers calls of tools that are DOWN itself, `observe` lets every call pass and leaves tool lists as they are.";
     f.word("mode", doc, Mode::Enforce, &MODES)
 }
 
@@ -170,6 +171,41 @@ fn clash(one: SocketAddr, other: SocketAddr) -> bool {
 /// `::` takes IPv4 as well, unless the system is told otherwise.
 fn covers(one: IpAddr, other: IpAddr) -> bool {
     one == other || one.is_unspecified() && (one.is_ipv6() || other.is_ipv4())
+}
+
+/// A backend at an address that is our own would send every call back to us.
+fn refuse_loops(f: &Fields<'_>, listen: &[SocketAddr], backends: &[(Arc<Backend>, Marks)]) {
+    for (backend, marks) in backends {
+        if let Some(own) = listen.iter().find(|own| reaches(**own, backend.address())) {
+            let message = format!(
+                "the `url` of the backend `{}` is where toolvane itself listens (`listen: {own}`): calls would go round in circles",
+                backend.name
+            );
+            f.at().fail_at::<()>(marks.url, message, |problem| {
+                problem.help("let the backend listen on another port and name that here, or give `listen` another port")
+            });
+        }
+    }
+}
+
+/// Whether who connects to this host and port, from this machine, reaches the listener. Names other than `localhost` are
+/// not looked up.
+fn reaches(listen: SocketAddr, (host, port): (&str, u16)) -> bool {
+    let hosts = match host.parse::<IpAddr>() {
+        Ok(ip) => vec![ip.to_canonical()],
+        Err(_) if host.trim_end_matches('.').eq_ignore_ascii_case("localhost") => {
+            vec![IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)]
+        }
+        Err(_) => Vec::new(),
+    };
+    let at = |ip: IpAddr| {
+        let local = ip.is_loopback() || ip.is_unspecified();
+        let own = listen.ip().to_canonical();
+        // Who connects to a wildcard address comes out at the loopback address of its family.
+        let loops = ip.is_unspecified() && own.is_loopback() && own.is_ipv4() == ip.is_ipv4();
+        own == ip || loops || local && covers(own, ip)
+    };
+    listen.port() != 0 && listen.port() == port && hosts.into_iter().any(at)
 }
 
 fn backends(f: &Fields<'_>, directory: &Path) -> Option<Vec<(Arc<Backend>, Marks)>> {

@@ -287,3 +287,18 @@ fn arguments_alone_make_a_configuration() {
     let bad = Arguments { listen: Some("\"\n: x".into()), ..arguments("https://h") };
     assert_eq!(Config::from_args(&bad).unwrap_err().len(), 2);
 }
+
+#[test]
+fn a_backend_beside_our_own_address_is_no_loop() {
+    for (listen, url) in [
+        ("127.0.0.1:9000", "http://127.0.0.2:9000"),
+        ("127.0.0.1:9000", "http://[::1]:9000"),
+        ("127.0.0.1:9000", "http://127.0.0.1:9001"),
+        ("127.0.0.1:0", "http://127.0.0.1:8080"),
+        ("0.0.0.0:9000", "http://backend:9000"),
+        ("0.0.0.0:9000", "http://10.0.0.5:9000"),
+    ] {
+        let text = format!("listen: '{listen}'\nbackends: [{{name: a, kind: mcp, url: '{url}/mcp'}}]\n");
+        assert!(Config::read(&Arc::new(Source::new("t.yaml", text)), Path::new("")).is_ok(), "{listen} and {url}");
+    }
+}

@@ -158,6 +158,12 @@ impl Tools {
         self.settings(backend, tool).policy.clone()
     }
 
+    /// Whether belief acts on some tool at all.
+    pub fn enforce_any(&self) -> bool {
+        let set = self.inner.overrides.iter().filter_map(|(_, overrides)| overrides.mode);
+        std::iter::once(self.inner.mode).chain(set).any(|mode| mode == Mode::Enforce)
+    }
+
     /// Every place that a credential of a tool is looked for.
     pub(super) fn credentials(&self) -> impl Iterator<Item = &Credential> {
         self.inner.overrides.iter().flat_map(|(_, overrides)| overrides.credentials.iter().flatten())
@@ -263,7 +269,7 @@ pub(super) fn overrides(at: At<'_>, directory: &Path) -> Option<Vec<(Glob, Overr
     Some(read.into_iter().map(|(_, pair)| pair).collect())
 }
 
-const MODE: &str = "`observe` lets every call pass, whatever health says.";
+const MODE: &str = "`observe` lets every call pass and leaves it in lists as it is, whatever health says.";
 const FIRST: &str = "DOWN on the first failure that counts.";
 const TARGET: &str = "Where the target of a call stands in its arguments, whose failure is not the tool's: \
     `auto` is any URL or host, `/pointer` a JSON pointer, `off` none.";

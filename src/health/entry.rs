@@ -133,6 +133,12 @@ impl Entry {
         self.status == Status::Degraded && self.judged
     }
 
+    /// Whether an operator set it DOWN until a time that lies ahead. A call that passes all the same, because the tool is only
+    /// observed or because such calls are never refused, does not shorten that.
+    pub(super) fn is_set_down(&self, now: Now) -> bool {
+        self.status == Status::Down && self.origin == Origin::Admin && !self.is_due(now)
+    }
+
     /// Whether it is RETESTING.
     pub(super) fn is_due(&self, now: Now) -> bool {
         self.status == Status::Down && self.next_trial.tick <= now.tick

@@ -132,7 +132,11 @@ impl Step<'_> {
         let (scene, started) = (self.scene, self.scene.call.started);
         let effect = scene.registry.write_slot(slot, scene.now, |inner| {
             let entry = inner.entry.as_ref()?;
+            let is_trial = scene.call.permit.as_ref().is_some_and(|permit| Arc::ptr_eq(permit.slot(), slot));
             if entry.status == Status::Ok || entry.is_later_than(started) || !ends(entry) {
+                return None;
+            }
+            if entry.is_set_down(scene.now) && !is_trial {
                 return None;
             }
             inner.evidence.forget_failures();

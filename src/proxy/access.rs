@@ -9,7 +9,7 @@ use super::gate::Wanted;
 use super::shared::{Backend, Shared};
 use crate::clock::Now;
 use crate::config::ToolSettings;
-use crate::health::{Caller, Declared, Mode, ToolRef, Unready};
+use crate::health::{Caller, Declared, Force, Mode, ToolRef, Unready, View};
 use crate::telemetry::events::IdentityHeaderDropped;
 
 /// How a tool stands to a caller.
@@ -97,6 +97,15 @@ impl Looker<'_> {
 /// Whether belief may act on a tool with these settings.
 pub(super) fn enforces(settings: &ToolSettings) -> bool {
     settings.policy.mode == Mode::Enforce
+}
+
+/// Whether callers see in lists what is believed of a tool. An operator's decision goes before the mode.
+pub(super) fn shows(mode: Mode, view: &View) -> bool {
+    match view.forced.as_ref().map(|forced| forced.decision.force) {
+        Some(Force::Ok | Force::Down) => true,
+        Some(Force::Observe) => false,
+        None => mode == Mode::Enforce,
+    }
 }
 
 /// The profile that a request names. From whoever is not trusted the header is neither believed nor passed on.

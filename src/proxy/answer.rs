@@ -62,7 +62,9 @@ pub(super) fn http_tool(status: StatusCode, words: String, facts: &Facts, reason
         }
     }
     let mut response: Response<Body> = problem.response();
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(facts.retry_after_seconds));
+    if let Some(wait) = facts.retry_after_seconds {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait));
+    }
     marked(response, reason)
 }
 

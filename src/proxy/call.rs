@@ -7,7 +7,7 @@ use http::{HeaderMap, Response, StatusCode, response};
 
 use super::access::{self, Access};
 use super::answer;
-use super::facts::{Effect, Facts, Reason, given_up_words};
+use super::facts::{Effect, Facts, Reason, given_up_words, no_answer};
 use super::gate::{Refusal, Wanted};
 use super::inflight::Waiting;
 use super::mcp::Held;
@@ -132,7 +132,8 @@ fn batch_refused(members: &[Message<'_>]) -> Response<Body> {
 
 fn batch_failed(members: &[Message<'_>], guard: Guard, fault: &Fault) -> Response<Body> {
     let mut judged = Vec::new();
-    let mut why = "the backend could not be reached";
+    let silent = format!("the backend {}", no_answer(fault.kind));
+    let mut why = silent.as_str();
     match fault.side {
         Side::Proxy(cause) => {
             guard.given_up(cause);
@@ -145,7 +146,7 @@ fn batch_failed(members: &[Message<'_>], guard: Guard, fault: &Fault) -> Respons
         let call = judged.iter().find(|(id, _)| **id == *request.id);
         Some(match (call, request.tool()) {
             (Some((id, judged)), _) => {
-                reply::tool_result(id, &judged.unreachable_words(effect_of(fault)), &judged.facts.json())
+                reply::tool_result(id, &judged.unreachable_words(fault.kind, effect_of(fault)), &judged.facts.json())
             }
             (None, Some(tool)) if matches!(fault.side, Side::Proxy(_)) => {
                 let words = given_up_words(tool, why, effect_of(fault));
@@ -209,7 +210,7 @@ fn failed((visit, wanted, shape): (&Visit, &Wanted, &Shape<'_>), guard: Guard, f
             (given_up_words(&wanted.at.tool, &fault.detail, effect_of(fault)), Facts::of_ours())
         }
         Side::Upstream => match guard.judge(|| Reading::of_fault(None, fault)).pop() {
-            Some((_, judged)) => (judged.unreachable_words(effect_of(fault)), judged.facts),
+            Some((_, judged)) => (judged.unreachable_words(fault.kind, effect_of(fault)), judged.facts),
             // It was cancelled meanwhile; whatever is said now, nobody waits for it.
             None => return gateway_error(fault),
         },

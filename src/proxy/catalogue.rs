@@ -117,7 +117,8 @@ pub(super) fn readiness_changed(shared: &Arc<Shared>) {
             tools.iter().map(|tool| (tool.as_str(), looker.unready(tool).map(|unready| unready.reason))).collect();
         let changes = shared.shown.changes(&backend.name, reasons.into_iter());
         tell_operator(shared, backend, &changes);
-        if backend.config.kind == BackendKind::Mcp && changes.iter().any(|change| change.was_shown) {
+        let differs = |change: &Change| change.was_shown && access::enforces(&looker.settings(&change.tool));
+        if backend.config.kind == BackendKind::Mcp && changes.iter().any(differs) {
             effects::list_changed(shared, &backend.name);
         }
     }
@@ -159,7 +160,8 @@ impl Looker<'_> {
     fn entry(&self, tool: &str) -> Entry {
         let at = self.backend.tool(tool);
         let declared = self.shared.declared.of(&at);
-        let access = self.access(&at, &self.settings(tool));
+        let settings = self.settings(tool);
+        let access = self.access(&at, &settings);
         let health = self.shared.registry.lookup(self.caller, &at, self.now);
         let (reason, unready) = match access {
             Access::Open => (None, None),
@@ -168,8 +170,10 @@ impl Looker<'_> {
             Access::Unready(unready) => (Some(unready.reason.into()), Some(unready)),
         };
         let listed = reason.is_none() || unready.is_some() && !self.hides_unready(tool);
-        let words =
-            unready.as_ref().map_or_else(|| manifest::words(&health), |unready| Some(manifest::unready_words(unready)));
+        let words = match &unready {
+            Some(unready) => access::enforces(&settings).then(|| manifest::unready_words(unready)),
+            None => manifest::words(&health).filter(|_| access::shows(settings.policy.mode, &health)),
+        };
         Entry {
             listed,
             reason,

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use super::confirm;
 use super::notify::Word;
 use super::shared::{Backend, Shared};
-use crate::health::document::ANY_BACKEND;
-use crate::health::{Effect, Key, Transition};
+use crate::health::document::{ANY_BACKEND, WHOLE_BACKEND};
+use crate::health::{Effect, Key, Mode, Transition};
 use crate::mcp::reply;
 use crate::telemetry::events::{
     Cause, CooldownStarted, DiagnosisClaim, Evicted, ListNotified, StatusChanged, TrialChanged,
@@ -24,12 +24,11 @@ pub(super) fn act(shared: &Arc<Shared>, effects: Vec<Effect>) {
         tell_operator(&shared.telemetry, &effect);
         shared.telemetry.publish_effect(&effect, at);
         match effect {
-            Effect::Overridden { key, .. } | Effect::OverrideEnded { key, .. } | Effect::Deleted { key, .. } => {
-                reads_differently(shared, &key);
-            }
+            Effect::Overridden { key, .. } | Effect::OverrideEnded { key, .. } => reads_differently(shared, &key),
+            Effect::Deleted { key, .. } => believed_differently(shared, &key),
             Effect::ConfirmBackend { backend } => confirm::start(shared, &backend),
             Effect::Transition(Transition { key, .. }) | Effect::TrialFailed { key, .. } => {
-                reads_differently(shared, &key);
+                believed_differently(shared, &key);
                 shared.dues.expect(&shared.registry, key);
             }
             _ => {}
@@ -40,15 +39,30 @@ pub(super) fn act(shared: &Arc<Shared>, effects: Vec<Effect>) {
 /// What is DOWN and has become due for a trial is listed as usable from now on.
 pub(super) fn became_due(shared: &Arc<Shared>) {
     for key in shared.dues.take(&shared.registry, shared.clock.now().tick) {
-        reads_differently(shared, &key);
+        believed_differently(shared, &key);
+    }
+}
+
+/// The lists that name what this entry is about, unless that is only observed: then they read as before.
+fn believed_differently(shared: &Arc<Shared>, key: &Key) {
+    let tools = &shared.config.tools;
+    let acts = |backend: &Backend| match &*key.tool_name {
+        WHOLE_BACKEND => tools.enforce_any(),
+        tool => tools.policy(&backend.name, tool).mode == Mode::Enforce,
+    };
+    for backend in concerned(shared, key).filter(|backend| acts(backend)) {
+        list_changed(shared, &backend.name);
     }
 }
 
 fn reads_differently(shared: &Arc<Shared>, key: &Key) {
-    let concerned = |backend: &Backend| key.backend == *backend.name || key.backend == ANY_BACKEND;
-    for backend in shared.backends.iter().filter(|backend| concerned(backend)) {
+    for backend in concerned(shared, key) {
         list_changed(shared, &backend.name);
     }
+}
+
+fn concerned<'a>(shared: &'a Shared, key: &Key) -> impl Iterator<Item = &'a Arc<Backend>> {
+    shared.backends.iter().filter(|backend| key.backend == *backend.name || key.backend == ANY_BACKEND)
 }
 
 fn tell_operator(telemetry: &Telemetry, effect: &Effect) {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::clock::{Now, Wall};
 use crate::health::{Status, StatusReason, Unready, View};
-use crate::rules::{Classification, DispatchCode, Scope, Verdict};
+use crate::rules::{Classification, DispatchCode, Scope, TransportFault, Verdict};
 
 /// After a call that came to nothing, where nobody stated a time: seconds.
 const RETRY_SOON: u64 = 5;
@@ -23,6 +23,8 @@ pub(super) enum Reason {
     Down,
     /// The upstream gave no valid answer to this very call.
     Unreachable,
+    /// The dispatcher's own request broke off, or was not sent in time.
+    Request,
     /// A limit of our own was reached.
     Limit,
     /// A rule asked for the result shape in place of the backend's 5xx or 429.
@@ -41,6 +43,7 @@ impl Reason {
         match self {
             Reason::Down => "down",
             Reason::Unreachable => "unreachable",
+            Reason::Request => "request",
             Reason::Limit => "limit",
             Reason::Result => "result",
             Reason::Drain => "drain",
@@ -92,8 +95,8 @@ pub(super) struct Facts {
     pub(super) since: Option<Wall>,
     /// When somebody estimated it to be back.
     pub(super) expected_recovery_at: Option<Wall>,
-    /// Not before.
-    pub(super) retry_after_seconds: u64,
+    /// Not before; `None` where waiting alone does not help.
+    pub(super) retry_after_seconds: Option<u64>,
     /// A note for people.
     pub(super) note: Option<Arc<str>>,
     /// Why the tool is not set up; only where that is the reason.
@@ -116,7 +119,7 @@ impl Facts {
             scope: view.scope(),
             since: view.since,
             expected_recovery_at: view.expected_recovery_at,
-            retry_after_seconds: Facts::wait(view, now),
+            retry_after_seconds: Some(Facts::wait(view, now)),
             note: entry.and_then(|entry| entry.note.clone()),
             status_reason: None,
             integration: None,
@@ -138,7 +141,7 @@ impl Facts {
             code: finding.dispatch_code,
             classification: Some(finding.classification),
             signature: Some(Arc::clone(&finding.signature)),
-            retry_after_seconds: believed.retry_after_seconds.max(wait),
+            retry_after_seconds: believed.retry_after_seconds.max(Some(wait)),
             note: finding.note.clone().or(believed.note),
             ..believed
         }
@@ -146,11 +149,16 @@ impl Facts {
 
     /// What is said of a tool that is not set up.
     pub(super) fn of_unready(unready: &Unready, now: Now) -> Facts {
-        let wait = u64::try_from(unready.next_check.0.saturating_sub(now.wall.0)).unwrap_or(0);
+        let ahead = u64::try_from(unready.next_check.0.saturating_sub(now.wall.0)).unwrap_or(0);
+        // A service that is asked again may have been set up meanwhile; a credential that is missing does not come by itself.
+        let wait = match unready.reason {
+            StatusReason::CredentialsMissing => None,
+            StatusReason::IntegrationUnconfigured => Some(Facts::seconds(Duration::from_millis(ahead))),
+        };
         Facts {
             status: Status::Down,
             since: unready.since,
-            retry_after_seconds: Facts::seconds(Duration::from_millis(wait)),
+            retry_after_seconds: wait,
             note: unready.setup_hint.clone(),
             status_reason: Some(unready.reason),
             integration: unready.integration.clone(),
@@ -160,7 +168,7 @@ impl Facts {
 
     /// What is said of a tool that the operator's lists exclude. It is no matter of time.
     pub(super) fn of_disallowed() -> Facts {
-        Facts { retry_after_seconds: NEVER_MIND, ..Facts::bare(DispatchCode::Disallowed) }
+        Facts { retry_after_seconds: Some(NEVER_MIND), ..Facts::bare(DispatchCode::Disallowed) }
     }
 
     /// What is said of a call that this proxy itself refused or gave up: nothing is known of the tool.
@@ -177,7 +185,7 @@ impl Facts {
             scope: None,
             since: None,
             expected_recovery_at: None,
-            retry_after_seconds: RETRY_SOON,
+            retry_after_seconds: Some(RETRY_SOON),
             note: None,
             status_reason: None,
             integration: None,
@@ -187,7 +195,7 @@ impl Facts {
     /// What a model reads when the backend refused the call by an HTTP status that would end its session.
     pub(super) fn failed_words(&self, tool: &str) -> String {
         let what = self.signature.as_deref().unwrap_or("an error");
-        let wait = self.retry_after_seconds;
+        let wait = self.retry_after_seconds.unwrap_or(RETRY_SOON);
         format!("{tool} failed ({}: {what}). Do not call it again in the next {wait} s; plan without it.", self.code)
     }
 
@@ -221,7 +229,7 @@ impl Facts {
                 let _ = write!(
                     words,
                     "When it will be back is not known. Do not call it again in the next {} s; plan without it.",
-                    self.retry_after_seconds
+                    self.retry_after_seconds.unwrap_or(RETRY_SOON)
                 );
             }
         }
@@ -244,14 +252,24 @@ impl Facts {
     }
 
     /// What a model reads when this very call got no valid answer.
-    pub(super) fn unreachable_words(&self, tool: &str, effect: Effect) -> String {
+    pub(super) fn unreachable_words(&self, tool: &str, fault: TransportFault, effect: Effect) -> String {
         let what = self.signature.as_deref().unwrap_or("no answer");
         let called = effect.words();
-        let happened = match self.code {
-            DispatchCode::BackendUnreachable => "could not be reached",
+        let happened = match (self.code, fault) {
+            (DispatchCode::BackendUnreachable, fault) => no_answer(fault),
             _ => "gave no valid answer",
         };
         format!("{tool} {happened} ({}: {what}). {called} Do not retry at once; plan without it.", self.code)
+    }
+}
+
+/// What became of a request that got no answer because of this fault.
+pub(super) fn no_answer(fault: TransportFault) -> &'static str {
+    match fault {
+        TransportFault::Timeout => "did not answer in time",
+        TransportFault::BodyTruncated | TransportFault::StreamEnded => "broke off its answer",
+        TransportFault::Protocol => "gave no valid answer",
+        _ => "could not be reached",
     }
 }
 
@@ -292,7 +310,7 @@ mod tests {
             scope: Some(Scope::Project),
             since: Some("2026-03-02T14:02:31Z".parse().unwrap()),
             expected_recovery_at: expected.map(|at| at.parse().unwrap()),
-            retry_after_seconds: 30,
+            retry_after_seconds: Some(30),
             note: None,
             status_reason: None,
             integration: None,
@@ -312,7 +330,7 @@ mod tests {
              back is not known. Do not call it again in the next 30 s; plan without it."
         );
         assert_eq!(
-            down(None).unreachable_words("jira_search", Effect::Unknown),
+            down(None).unreachable_words("jira_search", TransportFault::ConnectRefused, Effect::Unknown),
             "jira_search could not be reached (BACKEND_UNREACHABLE: connect-refused). It may or may not have run: its effect is \
              unknown. Check before you call it again. Do not retry at once; plan without it."
         );

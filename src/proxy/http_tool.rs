@@ -69,7 +69,7 @@ fn failed(ticket: Ticket, tool: &str, fault: &Fault) -> Response<Body> {
                 _ => StatusCode::BAD_GATEWAY,
             };
             let judged = ticket.judge(Reading::of_fault(None, fault));
-            (status, judged.unreachable_words(effect), judged.facts)
+            (status, judged.unreachable_words(fault.kind, effect), judged.facts)
         }
     };
     answer::http_tool(status, words, &facts, reason_of(fault))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 
-use super::access::{Access, Looker};
+use super::access::{self, Access, Looker};
 use super::answer;
 use super::asked::Page;
 use super::catalogue;
@@ -16,7 +16,7 @@ use super::mcp::Held;
 use super::net::{Body, Collected, Fault, collect};
 use super::visit::{Visit, head_of, reason_of, whole};
 use crate::health::document::WHOLE_BACKEND;
-use crate::health::{Mode, Status, StatusReason};
+use crate::health::{Status, StatusReason};
 use crate::http::{accept, media};
 use crate::mcp::request::Request;
 use crate::mcp::{Format, list as pages, reply};
@@ -68,7 +68,7 @@ pub(super) async fn list(visit: &Visit, mut held: Held, request: &Request<'_>) -
 
 fn is_down(visit: &Visit) -> bool {
     let view = visit.shared.registry.lookup(&visit.caller, &visit.backend.tool(WHOLE_BACKEND), visit.started);
-    view.status == Status::Down && !view.retesting && visit.shared.config.mode == Mode::Enforce
+    view.status == Status::Down && !view.retesting && access::shows(visit.shared.config.mode, &view)
 }
 
 /// What a caller gets in place of a page that did not arrive: his last good copy, or an error that leaves his session alive.
@@ -133,11 +133,19 @@ impl Looker<'_> {
 
     fn appears(self, tool: &str) -> Appears {
         let at = self.backend.tool(tool);
-        match self.access(&at, &self.settings(tool)) {
+        let settings = self.settings(tool);
+        match self.access(&at, &settings) {
             Access::NoRole | Access::Disallowed => Appears::Never,
+            Access::Unready(unready) if !access::enforces(&settings) => Appears::Observed(Some(unready.reason)),
             Access::Unready(unready) if self.hides_unready(tool) => Appears::NotYet(unready),
             Access::Unready(unready) => Appears::Unready(unready),
-            Access::Open => Appears::Healthy(self.shared.registry.lookup(self.caller, &at, self.now)),
+            Access::Open => {
+                let view = self.shared.registry.lookup(self.caller, &at, self.now);
+                match access::shows(settings.policy.mode, &view) {
+                    true => Appears::Healthy(view),
+                    false => Appears::Observed(None),
+                }
+            }
         }
     }
 
@@ -151,6 +159,7 @@ fn reason(appears: &Appears) -> Option<Option<StatusReason>> {
     match appears {
         Appears::NotYet(unready) | Appears::Unready(unready) => Some(Some(unready.reason)),
         Appears::Healthy(_) => Some(None),
+        Appears::Observed(reason) => Some(*reason),
         Appears::Never => None,
     }
 }

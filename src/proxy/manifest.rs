@@ -9,7 +9,7 @@ use moka::sync::Cache;
 
 use crate::clock::{Now, Wall};
 use crate::config::Annotate;
-use crate::health::{Caller, CredentialHash, Status, Unready, View};
+use crate::health::{Caller, CredentialHash, Status, StatusReason, Unready, View};
 use crate::mcp::list::{self, Edit, ListEdit, Page};
 use crate::mcp::{Format, reply};
 use crate::rules::Scope;
@@ -61,6 +61,8 @@ pub(super) enum Appears {
     NotYet(Unready),
     /// With the reason why it is not set up.
     Unready(Unready),
+    /// As the backend lists it, since it is only observed; with the reason if it is not set up.
+    Observed(Option<StatusReason>),
 }
 
 /// How a list is rewritten for a caller.
@@ -97,6 +99,7 @@ impl Rewriting {
     fn edit(&self, appears: &Appears, whole: &mut ListEdit) -> Edit {
         let (words, change) = match appears {
             Appears::Never => return Edit::Drop,
+            Appears::Observed(_) => return Edit::Keep,
             Appears::NotYet(unready) => {
                 self.changes_at(unready.next_check, whole);
                 return Edit::Drop;
@@ -119,7 +122,7 @@ impl Rewriting {
                 whole.private |= matches!(view.scope(), Some(Scope::Session | Scope::User));
                 Facts::of_view(view, self.now)
             }
-            Appears::Never | Appears::NotYet(_) => return Edit::Drop,
+            Appears::Never | Appears::NotYet(_) | Appears::Observed(_) => return Edit::Keep,
         };
         Edit::Annotate {
             description: self.annotate.in_description().then_some(words),

@@ -15,7 +15,7 @@ use crate::clock::Now;
 use crate::config::ToolSettings;
 use crate::health::{self, Call, Caller, Permit, ToolRef, View};
 use crate::rules::{self, Classification, target};
-use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Table, Verdict};
+use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Table, TransportFault, Verdict};
 use crate::store;
 use crate::telemetry::Outcome;
 use crate::telemetry::events::CallEnded;
@@ -344,8 +344,8 @@ impl Judged {
     }
 
     /// What the model reads if the backend gave no valid answer.
-    pub(super) fn unreachable_words(&self, effect: Effect) -> String {
-        let words = self.facts.unreachable_words(&self.tool, effect);
+    pub(super) fn unreachable_words(&self, fault: TransportFault, effect: Effect) -> String {
+        let words = self.facts.unreachable_words(&self.tool, fault, effect);
         facts::with_advice(words, self.advice.as_deref(), self.user_action.as_deref())
     }
 

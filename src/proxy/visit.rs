@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 
 use super::access::Looker;
 use super::answer;
-use super::facts::Reason;
+use super::facts::{Reason, no_answer};
 use super::net::{Body, BodyObserver, Cause, ConnInfo, Fault, Observed, Passage, Side};
 use super::observe::{Expected, Head, Observer, Place};
 use super::streams::Listener;
@@ -195,7 +195,8 @@ pub(super) fn reason_of(fault: &Fault) -> Reason {
     match fault.side {
         Side::Proxy(Cause::Limit) => Reason::Limit,
         Side::Proxy(Cause::Drain) => Reason::Drain,
-        Side::Downstream | Side::Upstream => Reason::Unreachable,
+        Side::Downstream => Reason::Request,
+        Side::Upstream => Reason::Unreachable,
     }
 }
 
@@ -203,6 +204,7 @@ pub(super) fn reason_of(fault: &Fault) -> Reason {
 pub(super) fn no_answer_words(fault: &Fault) -> String {
     match fault.side {
         Side::Proxy(_) => format!("no answer could be passed on ({}); try again later", fault.detail),
-        Side::Downstream | Side::Upstream => format!("the backend could not be reached ({fault}); try again later"),
+        Side::Downstream => format!("the request did not arrive whole ({fault}); send it again"),
+        Side::Upstream => format!("the backend {} ({fault}); try again later", no_answer(fault.kind)),
     }
 }

@@ -20,6 +20,8 @@ pub enum Kind {
     Unreachable,
     /// Earlier rules match whatever one of its alternatives matches.
     Shadowed,
+    /// It matches everything, so that no rule behind it decides.
+    CatchAll,
     /// A regex that says so little that it is tried on every text, or fits ordinary words.
     WideRegex,
     /// A cooldown above `cooldown.max`.
@@ -49,6 +51,7 @@ pub fn lint(rules: &[Rule], cooldown_max: Duration, of: impl Fn(&Arc<Source>) ->
     let mut found = Vec::new();
     for (at, rule) in rules.iter().enumerate().filter(|(_, rule)| of(&rule.origin.source)) {
         found.extend(reach(rule, rules.get(..at).unwrap_or_default()));
+        found.extend(catches_all(rule, rules.get(at + 1..).unwrap_or_default()));
         found.extend(needles(rule));
         found.extend(regexes(rule));
         found.extend(exceptions(rule));
@@ -94,6 +97,21 @@ fn reach(rule: &Rule, earlier: &[Rule]) -> Vec<Lint> {
         }
     }
     found
+}
+
+fn catches_all(rule: &Rule, later: &[Rule]) -> Option<Lint> {
+    let dead = later.iter().filter(|later| *later.id != *FALLBACK).count();
+    if dead == 0 || !covers(&rule.when, &When::default()) {
+        return None;
+    }
+    let what = if dead == 1 {
+        "the rule behind it decides nothing".to_owned()
+    } else {
+        format!("none of the {dead} rules behind it decides anything")
+    };
+    let message = format!("the rule `{}` matches everything: {what}", rule.id);
+    let help = format!("say in `match` what must hold, or leave out `before`: then it goes right before `{FALLBACK}`");
+    Some(warning(rule, Kind::CatchAll, message, help))
 }
 
 fn advice(rule: &Rule, by: &[&Rule]) -> String {

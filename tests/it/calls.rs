@@ -173,6 +173,26 @@ async fn what_is_observed_only_is_judged_and_shown_but_passes() {
 }
 
 #[tokio::test]
+async fn the_list_of_what_is_only_observed_keeps_every_byte_until_an_operator_decides() {
+    let (address, _backend) = Backend::start(|message| match message["method"].as_str() {
+        Some("tools/list") => list(message, &["broken", "strict"]),
+        _ => internal_error(message),
+    })
+    .await;
+    let settings = "mode: observe\ntools: {strict: {mode: enforce}}\nmanifest: {annotate: both}\n";
+    let proxy = Proxy::before(address, settings).await;
+    let before = proxy.list(&[]).await["result"]["tools"].clone();
+    for tool in ["broken", "strict"] {
+        proxy.fail_until_down(tool).await;
+    }
+    let tools = proxy.list(&[]).await["result"]["tools"].clone();
+    assert_eq!(tools[0], before[0]);
+    assert_eq!(tools[1]["description"], "A tool [unavailable since 14:02 UTC]");
+    let catalogue: Value = serde_json::from_str(&proxy.admin("/v1/manifest").await).unwrap();
+    assert_eq!(catalogue["tools"][0]["annotation"], Value::Null, "{catalogue}");
+}
+
+#[tokio::test]
 async fn what_must_never_be_refused_passes_while_the_tool_is_down() {
     let (address, backend) = Backend::start(internal_error).await;
     let proxy = Proxy::before(address, "").await;
@@ -256,6 +276,33 @@ async fn a_stream_that_ends_without_the_answer_gets_one_from_us_as_its_last_even
     let last: Value = serde_json::from_str(last.trim()).unwrap();
     assert_eq!((&last["id"], &last["result"]["isError"]), (&json!(1), &json!(true)));
     assert!(last.to_string().contains("its effect is unknown"), "{last}");
+}
+
+#[tokio::test]
+async fn a_backend_that_takes_too_long_did_not_answer_in_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let settings = "tools: {slow: {timeout: 10ms}}\n";
+    let proxy = Proxy::before(silent.local_addr().unwrap(), settings).await;
+    let answer = proxy.call("slow", &[]).await;
+    assert_eq!(answer.mark(), "unreachable");
+    assert!(
+        answer.words().starts_with("slow did not answer in time (BACKEND_UNREACHABLE: timeout)."),
+        "{}",
+        answer.words()
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_off_is_the_dispatchers_own() {
+    let (address, backend) = Backend::start(internal_error).await;
+    let proxy = Proxy::before(address, "").await;
+    let mut stream = TcpStream::connect(proxy.running.listen[0]).await.unwrap();
+    let head = "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(format!("{head}5\r\nhello\r\nnonsense\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("x-toolvane: request\r\n"), "{answer}");
+    assert_eq!(backend.calls(), 0);
 }
 
 #[tokio::test]

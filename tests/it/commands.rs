@@ -359,6 +359,67 @@ fn each_oddity_of_a_rule_is_a_warning_with_its_kind() {
 }
 
 #[test]
+fn a_rule_that_takes_everything_before_others_is_reported() {
+    let rule = |before: &str| format!("patterns: [{{id: own, {before}match: {{}}, classification: UNCLEAR}}]\n");
+    let desk = Desk::with(&[("early.yaml", &rule("before: http-403, ")), ("late.yaml", &rule(""))]);
+    let answer = desk.run(&["check", "early.yaml", "-o", "json"]).json();
+    assert_eq!(answer["warnings"][0]["kind"], "catch-all", "{answer:#}");
+    let message = answer["warnings"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("the rule `own` matches everything: none of the "), "{message}");
+    assert_eq!(desk.run(&["check", "late.yaml", "-o", "json"]).json()["warnings"], serde_json::json!([]));
+}
+
+#[test]
+fn settings_that_do_other_than_they_seem_to_are_warned_of() {
+    let config = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\ndrain_announce: 30s\ndrain_timeout: 20s\n\
+        admin: {tokens: [{name: ops, token: {env: NEVER_SET}, roles: [operator]}]}\n";
+    let desk = Desk::with(&[("toolvane.yaml", config)]);
+    let said = desk.run(&["check", "toolvane.yaml"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    for words in [
+        "toolvane.yaml:2:1",
+        "`drain_announce` (30s) uses up `drain_timeout` (20s)",
+        "toolvane.yaml:4:37",
+        "the environment variable `NEVER_SET`, which is not set here",
+        "2 warnings",
+    ] {
+        assert!(said.words.contains(words), "{words} in\n{}", said.words);
+    }
+    assert_eq!(desk.run(&["check", "--strict", "toolvane.yaml"]).code, 1);
+}
+
+#[test]
+fn a_name_of_before_that_nobody_has_is_told_beside_all_other_mistakes() {
+    let layer = "patterns:\n  - {id: a, match: {httpStatus: 900000}, classification: UNCLEAR}\n  \
+        - {id: b, before: http-404x, match: {}, classification: UNCLEAR}\n  \
+        - {id: c, before: a, match: {httpStatus: 404}, classification: UNCLEAR}\n";
+    let config = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\nrules: {layers: [layer.yaml]}\n";
+    let desk = Desk::with(&[("layer.yaml", layer), ("toolvane.yaml", config)]);
+    for file in ["layer.yaml", "toolvane.yaml"] {
+        let said = desk.run(&["check", file]);
+        for words in ["layer.yaml:2:", "layer.yaml:3:21", "there is no rule `http-404x`", "2 problems"] {
+            assert!(said.words.contains(words), "{words} in\n{}", said.words);
+        }
+    }
+}
+
+#[test]
+fn a_rule_file_that_is_not_there_is_told_where_it_is_named() {
+    let config = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\nrules:\n  layers:\n    - gone.yaml\n\
+        tenants: {t: {rules: {layers: [lost.yaml]}}}\n";
+    let desk = Desk::with(&[("toolvane.yaml", config)]);
+    for arguments in [&["check", "toolvane.yaml"][..], &["run", "-c", "toolvane.yaml"]] {
+        let said = desk.run(arguments);
+        assert_eq!(said.code, 78);
+        for words in
+            ["toolvane.yaml:4:7", "the rule file `gone.yaml`: cannot read the file: No such file", "toolvane.yaml:5:32"]
+        {
+            assert!(said.words.contains(words), "{words} in\n{}", said.words);
+        }
+    }
+}
+
+#[test]
 fn top_without_a_terminal_says_what_to_use_instead() {
     let said = Desk::with(&[]).run(&["top"]);
     assert_eq!((said.code, said.data.as_str()), (2, ""));

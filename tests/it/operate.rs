@@ -1,6 +1,7 @@
 //! The commands that ask and steer a running process, in both forms: what they print, on which stream, with which exit code.
 
 use std::fs;
+use std::io::Write;
 use std::process::Command;
 
 use crate::program::{Program, config, rules};
@@ -123,7 +124,56 @@ fn set_and_clear_say_what_the_document_says_now() {
     let cleared = json(&process, &["clear", "t", "--scope", "user", "--id", "alice", "--reason", "x"]);
     assert_eq!(cleared["status"], "OK");
     let words = refused(&process, &["set", "t", "down", "--reason", "x"]);
-    assert!(words.starts_with("error: cannot be done so (422): say until when: `expiresIn`"), "{words}");
+    assert_eq!(words, "error: cannot be done so (422): say until when: `--for` (such as `15m`), a day ahead at most\n");
+    let words = refused(&process, &["set", "t", "observe", "--reason", "x", "--for", "soon"]);
+    assert!(words.contains("`--for` must be a duration such as `15m`, not \"soon\""), "{words}");
+}
+
+#[test]
+fn who_may_not_write_is_told_how_he_may() {
+    let locked = config("").replace(", local_writes: loopback", "");
+    let words = refused(&Program::start(&locked, |_| ()), &DOWN);
+    for way in ["(401)", "`--token`", "TOOLVANE_ADMIN_TOKEN", "`admin.local_writes`"] {
+        assert!(words.contains(way), "{way} in {words}");
+    }
+}
+
+#[test]
+fn who_is_asked_to_leave_while_it_starts_leaves_in_order() {
+    let home = tempfile::tempdir().unwrap();
+    let pipe = home.path().join("toolvane.yaml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_toolvane"))
+        .args(["run", "-c", "toolvane.yaml"])
+        .current_dir(home.path())
+        .env_clear()
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // Opens once the other end reads.
+    let mut settings = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    settings.write_all(config("").as_bytes()).unwrap();
+    drop(settings);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn who_finds_his_address_taken_leaves_no_state_file_behind() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let settings = config("")
+        .replacen("127.0.0.1:0", &taken.local_addr().unwrap().to_string(), 1)
+        .replace("store: {engine: memory}", "store: {path: state.redb}");
+    fs::write(home.path().join("toolvane.yaml"), settings).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_toolvane"))
+        .args(["run", "-c", "toolvane.yaml"])
+        .current_dir(home.path())
+        .env_clear()
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
+    assert!(!home.path().join("state.redb").exists());
 }
 
 #[test]

@@ -27,13 +27,18 @@ impl Proxy {
 
     /// `of_backend` is laid into the backend's entry.
     async fn with(of_backend: &str) -> Proxy {
+        Proxy::set(of_backend, "").await
+    }
+
+    /// The same with further sections.
+    async fn set(of_backend: &str, more: &str) -> Proxy {
         let backend = Backend::start().await;
         let text = format!(
             "listen: 127.0.0.1:0\nadmin: {{listen: 127.0.0.1:0}}\nstore: {{engine: memory}}\n\
              backends: [{{name: demo, kind: mcp, url: \"http://{}/mcp\"{of_backend}}}]\n\
              tools: {{broken: {{down_on_first_failure: true}}, keyed: {{credentials_required: [{{env: KEY}}]}}, \
              staff: {{requiresEngineRoles: [clerk]}}}}\nmanifest: {{notify_interval: 1s}}\n\
-             limits: {{list: 64KiB}}\n",
+             limits: {{list: 64KiB}}\n{more}",
             backend.address
         );
         let config = Config::read(&Arc::new(Source::new("test.yaml", text)), Path::new("")).unwrap();
@@ -100,6 +105,18 @@ async fn clients_hear_when_a_tool_that_is_down_is_listed_as_usable_again_and_whe
     proxy.clock.advance(Duration::from_secs(2));
     proxy.post("/mcp", &call(1), "200 OK", FAILED).await;
     client.read_until("notifications/tools/list_changed\"}\n\n").await;
+}
+
+#[tokio::test]
+async fn clients_are_not_told_of_a_list_that_reads_as_before_because_the_tool_is_only_observed() {
+    let proxy = Proxy::set("", "mode: observe\n").await;
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
+    let able = r#"{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":{"listChanged":true}}}}"#;
+    proxy.post("/mcp", &hello, "200 OK", able).await;
+    let (mut client, mut upstream) = proxy.stream().await;
+    proxy.post("/mcp", &call(1), "200 OK", FAILED).await;
+    upstream.send("data: its own\n\n").await;
+    assert_eq!(client.read_until("\n\n").await, "data: its own\n\n");
 }
 
 /// A session of the old transport in which `broken` is DOWN.

@@ -84,11 +84,17 @@ fn text_of(digits: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::config::{AdminAccess, Environment, LocalWrites, SecretSource, Token};
+    use crate::yaml::Place;
 
     const NOW: Wall = Wall(1_772_460_000_000);
 
     fn tokens(name: &str) -> Tokens {
-        let token = Token { name: name.into(), secret: SecretSource::Env("A".into()), roles: vec![Role::Operator] };
+        let token = Token {
+            name: name.into(),
+            secret: SecretSource::Env("A".into()),
+            roles: vec![Role::Operator],
+            place: Place::START,
+        };
         let access = AdminAccess {
             socket: None,
             tokens: vec![token],

@@ -99,7 +99,7 @@ impl Observer {
         }
         let before = self.reader.as_ref().map(Reader::abandon).unwrap_or_default();
         let (id, judged) = self.judge_rest(|head| Reading::of_fault(Some(head), fault))?;
-        let words = judged.unreachable_words(Effect::Unknown);
+        let words = judged.unreachable_words(fault.kind, Effect::Unknown);
         let event = reply::event(&reply::tool_result(&id, &words, &judged.facts.json()));
         Some(Bytes::from([before, &event].concat()))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::rules::rule::{Before, FALLBACK, Rule};
-use crate::yaml::{Problem, Report, nearest};
+use crate::yaml::{self, Node, Place, Problem, Report, Source, Value, nearest};
 
 /// Lays one layer over the rules below it. A rule goes to the place that it names with `before`; without one it takes the
 /// place of the rule with its id whole, and where there is none it goes right before `fallback`, or to the end.
@@ -51,10 +51,57 @@ fn misplaced(rule: &Rule, before: &Before, below: &[Rule], own: &[Arc<str>]) -> 
             "the order within a file is kept: leave out `before` here, and put `before` to `{id}` if both must come earlier"
         ));
     }
-    let unknown = problem(format!("there is no rule `{id}` below this layer that `{}` could come before", rule.id));
-    match nearest(id, below.iter().map(|rule| &*rule.id)) {
+    unknown(&rule.origin.source, before.place, (&rule.id, id), below.iter().map(|rule| &*rule.id))
+}
+
+fn unknown<'n>(
+    source: &Arc<Source>,
+    place: Place,
+    (rule, before): (&str, &str),
+    known: impl Iterator<Item = &'n str>,
+) -> Problem {
+    let message = format!("there is no rule `{before}` below this layer that `{rule}` could come before");
+    let unknown = Problem::new(source, place, message);
+    match nearest(before, known) {
         Some(close) => unknown.label(format!("did you mean `{close}`?")),
         None => unknown
             .help("`before` takes the id of a bundled rule, of a layer below, or of a rule further up in this file"),
+    }
+}
+
+/// What `before` names and no file holds, in files that have other problems too and make no table yet.
+pub(super) fn unknown_names<'s>(files: impl Iterator<Item = &'s Arc<Source>>, report: &mut Report) {
+    let mut known: Vec<Arc<str>> = Vec::new();
+    for source in files {
+        // Of a file that is no YAML nobody knows which rules it holds.
+        let Ok(named) = yaml::read(source, |at| at.node().map(names)) else { return };
+        known.extend(named.iter().filter_map(|(id, _)| id.clone()));
+        for (id, before) in &named {
+            if let (Some(id), Some((before, place))) = (id, before)
+                && !known.contains(before)
+            {
+                report.push(unknown(source, *place, (id, before), known.iter().map(|id| &**id)));
+            }
+        }
+    }
+}
+
+/// An id, and what `before` says and where.
+type Names = (Option<Arc<str>>, Option<(Arc<str>, Place)>);
+
+fn names(root: &Node) -> Vec<Names> {
+    let member = |node: &Node, key: &str| match &node.value {
+        Value::Map(entries) => entries.iter().find(|entry| &*entry.key == key).map(|entry| Arc::clone(&entry.value)),
+        _ => None,
+    };
+    let text = |node: Arc<Node>| match &node.value {
+        Value::Text(text) => Some((Arc::clone(text), node.place)),
+        _ => None,
+    };
+    let of =
+        |rule: &Arc<Node>| (member(rule, "id").and_then(text).map(|(id, _)| id), member(rule, "before").and_then(text));
+    match member(root, "patterns").map(|patterns| patterns.value.clone()) {
+        Some(Value::List(rules)) => rules.iter().map(of).collect(),
+        _ => Vec::new(),
     }
 }

@@ -52,8 +52,12 @@ pub fn layered(layers: &[Arc<Source>]) -> Result<Vec<Rule>, Report> {
     let mut report = Report::new();
     let bundled = bundled();
     let files = std::iter::once(&bundled).chain(layers);
-    let read: Vec<Vec<Rule>> = files.filter_map(|source| read(source).map_err(|e| report.merge(e)).ok()).collect();
-    report.into_result(())?;
+    let read: Vec<Vec<Rule>> =
+        files.clone().filter_map(|source| read(source).map_err(|e| report.merge(e)).ok()).collect();
+    if !report.is_empty() {
+        layers::unknown_names(files, &mut report);
+        return Err(report);
+    }
     let mut report = Report::new();
     let rules = read.into_iter().fold(Vec::new(), |below, layer| layers::lay(below, layer, &mut report));
     report.into_result(rules)

@@ -62,6 +62,24 @@ async fn ok_and_observe_let_calls_pass_that_health_would_refuse() {
 }
 
 #[tokio::test]
+async fn what_an_operator_set_down_stays_down_until_its_end_however_calls_of_an_observed_tool_go() {
+    let home = home();
+    let process = Process::start(home.path(), backend().await, "", "mode: observe\n").await;
+    let path = "/v1/health/PROJECT/default/search/unavailable";
+    let down = json!({"reason": "migration", "expiresIn": "15m"});
+    let status = async || process.get("/v1/lookup?tool=search&backend=demo&user=alice").await["status"].clone();
+    for (token, stays) in [(OPERATOR, true), (WRITER, false)] {
+        assert_eq!(process.ask("POST", path, token, &down).await.status, StatusCode::OK);
+        process.clock.advance(Duration::from_secs(60));
+        assert_eq!(process.call("search", "alice").await.header("x-toolvane"), "");
+        assert_eq!(status().await, if stays { "DOWN" } else { "OK" });
+        process.clock.advance(Duration::from_secs(14 * 60));
+        process.call("search", "alice").await;
+        assert_eq!(status().await, "OK", "its time is over");
+    }
+}
+
+#[tokio::test]
 async fn an_override_of_a_narrower_scope_decides_and_all_of_them_survive_a_restart() {
     let home = home();
     let backend = backend().await;

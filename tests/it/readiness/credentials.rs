@@ -35,6 +35,7 @@ async fn a_file_that_appears_brings_the_tool_and_one_that_goes_takes_it() {
     assert_eq!(front.names(&[]).await, ["other"]);
     let answer = front.call("search", &[]).await;
     assert_eq!(answer.facts()["statusReason"], "credentials_missing");
+    assert_eq!(answer.facts()["retryAfterSeconds"], json!(null), "waiting alone does not help");
     assert!(answer.words().contains("Setup step: Save the key."), "{}", answer.words());
     let entry = front.entry("search", "").await;
     assert_eq!(entry["missing"], json!([format!("file:{}", key.display())]));

@@ -34,12 +34,14 @@ async fn what_is_annotated_stays_listed_with_the_reason_and_is_not_called() {
 }
 
 #[tokio::test]
-async fn what_is_only_observed_is_shown_and_passes() {
+async fn what_is_only_observed_is_listed_as_it_is_and_passes() {
     let backend = Backend::with(&["search"]).await;
     let front = Front::before(&backend, &format!("mode: observe\n{MISSING}")).await;
-    assert_eq!(front.names(&[]).await, ["search"]);
+    let plain = Front::before(&backend, "").await;
+    assert_eq!(front.list(&[]).await, plain.list(&[]).await);
     assert_eq!(front.call("search", &[]).await.words(), "done");
-    assert_eq!(front.entry("search", "").await["statusReason"], "credentials_missing");
+    let entry = front.entry("search", "").await;
+    assert_eq!((&entry["statusReason"], &entry["annotation"]), (&json!("credentials_missing"), &json!(null)));
 }
 
 #[tokio::test]
