@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::lints;
 use super::run::environment;
 use super::test::has_root_key;
-use super::{BAD, CONFIG, FINE};
+use super::{BAD, CONFIG, FINE, counted};
 use crate::app;
 use crate::config::Config;
 use crate::rules::Limits;
@@ -203,10 +203,6 @@ impl Findings {
             json!({"valid": problems.is_empty(), "problems": problems, "warnings": warnings, "fine": self.fine});
         format!("{answer}\n")
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn warning(warning: &Warning) -> Value {

@@ -33,3 +33,8 @@ pub const USAGE: u8 = 2;
 pub const UNAVAILABLE: u8 = 69;
 /// The configuration or a rule file is invalid (`EX_CONFIG`).
 pub const CONFIG: u8 = 78;
+
+/// So many of something, in words.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::args::{Form, Replay};
 use super::rules::{Layered, Streams, columns, refuse, text_of};
-use super::{BAD, FINE, USAGE};
+use super::{BAD, FINE, USAGE, counted};
 use crate::clock::Now;
 use crate::health::{Caller, Recorded, Step, Timeline};
 use crate::json;
@@ -76,7 +76,7 @@ pub fn replay<O: Write, W: Write>(args: &Replay, now: Now, streams: &mut Streams
     };
     let _ = streams.data.write_all(data.as_bytes());
     let changed: usize = replayed.changes.values().map(|change| change.outcomes).sum();
-    let _ = writeln!(streams.words, "{} outcomes, {changed} judged otherwise", replayed.outcomes);
+    let _ = writeln!(streams.words, "{}, {changed} judged otherwise", counted(replayed.outcomes, "outcome"));
     if replayed.unreadable == 0 { FINE } else { BAD }
 }
 

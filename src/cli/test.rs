@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::args::{Test, TestForm};
 use super::rules::{Layered, Streams, refuse};
-use super::{BAD, FINE, junit};
+use super::{BAD, FINE, counted, junit};
 use crate::rules::file::read_cases;
 use crate::rules::suite::{self, Checked, Gaps};
 use crate::yaml::{self, At, Report, Source, Value as Yaml};
@@ -81,7 +81,7 @@ fn write<O: Write, W: Write>(form: TestForm, checked: &[Checked], gaps: &Gaps, s
         let _ = writeln!(words, "unreachable: the rule `{rule}` can never decide, before it stands {by}");
     }
     let (all, bad) = (checked.len(), failed.len());
-    let _ = writeln!(words, "{all} {}, {bad} failed", if all == 1 { "test" } else { "tests" });
+    let _ = writeln!(words, "{}, {bad} failed", counted(all, "test"));
 }
 
 fn position(checked: &Checked) -> String {
