@@ -23,6 +23,9 @@ const NEVER_STRIPPED: [HeaderName; 5] = [
 
 /// Removes what belongs to the connection: the hop-by-hop fields, what `Connection` names, and `TE` beyond `trailers`.
 pub fn strip(headers: &mut HeaderMap) {
+    if !headers.keys().any(|name| HOP_BY_HOP.contains(name) || *name == header::TE) {
+        return;
+    }
     strip_named(headers);
     for name in &HOP_BY_HOP {
         headers.remove(name);

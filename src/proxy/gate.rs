@@ -14,6 +14,7 @@ use crate::config::{BackendKind, ToolSettings};
 use crate::health::document::WHOLE_BACKEND;
 use crate::health::{Admission, Caller, Footing, Permit, Policy, Shown, StatusReason, ToolRef, Unready, View};
 use crate::mcp::reply;
+use crate::rules::{Exchange, Table, Verdict};
 use crate::telemetry::events::{LimitRejected, ShortCircuited, WouldShortCircuit};
 use crate::telemetry::trace::{CallSpan, Ended};
 use crate::telemetry::{Reason, ToolMetrics};
@@ -34,7 +35,20 @@ pub(super) struct Wanted {
     said: Mutex<Vec<Said>>,
     /// How it stands to callers while nothing is held against it, by the address of the caller.
     footings: Mutex<Footings>,
+    /// The first failure of the last second that had one.
+    failed: Mutex<Option<Failed>>,
 }
+
+/// A failure and what was judged of it. A tool that fails call after call mostly says the same each time.
+#[derive(Debug)]
+struct Failed {
+    table: Arc<Table>,
+    exchange: Exchange,
+    verdict: Verdict,
+}
+
+/// The largest failure that is kept, in bytes.
+const FAILED_MAX: usize = 8 * 1024;
 
 /// The `result` of an answer to a call that was refused. Most calls that are refused within a second get the same.
 #[derive(Debug)]
@@ -104,7 +118,29 @@ impl Wanted {
             changes,
             said: Mutex::default(),
             footings: Mutex::default(),
+            failed: Mutex::default(),
         }
+    }
+
+    /// What the rules say of an outcome.
+    pub(super) fn judge(&self, table: &Arc<Table>, exchange: &Exchange) -> Verdict {
+        if exchange.succeeded() {
+            return table.judge(exchange);
+        }
+        let second = |exchange: &Exchange| exchange.now.wall.unix_seconds();
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = failed.as_ref().filter(|failed| Arc::ptr_eq(&failed.table, table));
+        if let Some(known) = known.filter(|known| known.exchange.is_judged_as(exchange)) {
+            return known.verdict.clone();
+        }
+        let verdict = table.judge(exchange);
+        // Where each call fails with other words, only one a second is kept.
+        let is_first = known.is_none_or(|known| second(&known.exchange) != second(exchange));
+        if is_first && exchange.size().is_some_and(|size| size <= FAILED_MAX) {
+            let (table, exchange) = (Arc::clone(table), exchange.clone());
+            *failed = Some(Failed { table, exchange, verdict: verdict.clone() });
+        }
+        verdict
     }
 
     /// How the tool stood to this caller when somebody looked last, if nothing was held against it.

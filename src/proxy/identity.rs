@@ -57,16 +57,17 @@ impl Identifier {
             key.extend_from_slice(&length.to_le_bytes());
             key.extend_from_slice(value.unwrap_or_default());
         };
-        put(self.credential(headers).map(|hash| hash.0.to_le_bytes()).as_ref().map(<[u8; 8]>::as_slice));
+        let bytes = |hash: CredentialHash| hash.0.to_le_bytes();
+        let credential = self.named_credential(headers);
+        put(credential.map(|(_, hash)| bytes(hash)).as_ref().map(<[u8; 8]>::as_slice));
         let of_names = [&self.sources.session, &self.sources.user, &self.sources.project, &self.sources.tenant];
         for source in of_names.into_iter().chain([&self.sources.roles]).flatten() {
             match source {
                 IdentitySource::Header(name) => put(headers.get(name).map(HeaderValue::as_bytes)),
                 IdentitySource::Credential(name) => {
-                    put(hash(headers, name, &self.key)
-                        .map(|hash| hash.0.to_le_bytes())
-                        .as_ref()
-                        .map(<[u8; 8]>::as_slice));
+                    let known = credential.filter(|(known, _)| *known == name).map(|(_, hash)| hash);
+                    let hash = known.or_else(|| hash(headers, name, &self.key));
+                    put(hash.map(bytes).as_ref().map(<[u8; 8]>::as_slice));
                 }
                 IdentitySource::Static(_) | IdentitySource::Jwt(_) => {}
             }
@@ -98,8 +99,13 @@ impl Identifier {
     }
 
     fn credential(&self, headers: &HeaderMap) -> Option<CredentialHash> {
+        self.named_credential(headers).map(|(_, hash)| hash)
+    }
+
+    /// The credential with the name of its header.
+    fn named_credential(&self, headers: &HeaderMap) -> Option<(&HeaderName, CredentialHash)> {
         let mut names = self.sources.credential_headers().chain(std::iter::once(&AUTHORIZATION));
-        names.find_map(|name| hash(headers, name, &self.key))
+        names.find_map(|name| Some((name, hash(headers, name, &self.key)?)))
     }
 }
 

@@ -98,10 +98,10 @@ impl Ticket {
         let Some(mut call) = self.call.take() else { return Judged::nothing(&self.wanted.settings) };
         let (caller, at) = (Arc::clone(&call.caller), call.at.clone());
         let rules = shared.rules.load();
-        let table: &Table = rules.table(&caller);
+        let table = rules.table(&caller);
         let mut exchange = self.exchange(reading, &caller, &at, (now, table));
         call.target = exchange.targets.first().map(|host| Arc::from(host.as_str()));
-        let mut verdict = table.judge(&exchange);
+        let mut verdict = self.wanted.judge(table, &exchange);
         // Whether a list names the tool is looked up for the one failure that it changes.
         if is_unknown_tool(&verdict) && shared.lists.lists(&at.backend, &caller, &at.tool) {
             exchange.listed = true;

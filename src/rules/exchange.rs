@@ -183,6 +183,33 @@ impl Answer {
 }
 
 impl Exchange {
+    /// Whether the same is judged of both: they are the same outcome and ended within the same second, so that dates in them
+    /// mean the same.
+    pub fn is_judged_as(&self, other: &Exchange) -> bool {
+        let Exchange { backend, tool, kind, now, fault, cancelled, status, headers, answer, text, .. } = self;
+        let Exchange { json, disguised, log, credentialed, targets, backend_host, listed, session_tool, .. } = self;
+        *text == other.text
+            && *status == other.status
+            && now.wall.unix_seconds() == other.now.wall.unix_seconds()
+            && (*kind, *cancelled, *disguised) == (other.kind, other.cancelled, other.disguised)
+            && (*credentialed, *listed, *session_tool) == (other.credentialed, other.listed, other.session_tool)
+            && (backend, tool, backend_host) == (&other.backend, &other.tool, &other.backend_host)
+            && (fault, answer, json) == (&other.fault, &other.answer, &other.json)
+            && (log, targets, headers) == (&other.log, &other.targets, &other.headers)
+    }
+
+    /// About how many bytes it takes to keep it; those of JSON are not known.
+    pub fn size(&self) -> Option<usize> {
+        let has_json = match &self.answer {
+            Answer::None => false,
+            Answer::Result { structured, .. } => structured.is_some(),
+            Answer::Error { data, .. } => data.is_some(),
+        };
+        let headers = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+        let texts = self.text.len() + self.log.len() + self.targets.iter().map(String::len).sum::<usize>();
+        (!has_json && self.json.is_none()).then(|| texts + headers.sum::<usize>())
+    }
+
     /// The JSON-RPC error code, if the answer is an error.
     pub fn rpc_code(&self) -> Option<i64> {
         match self.answer {
@@ -247,5 +274,52 @@ impl Exchange {
             (_, Answer::Error { .. }) | (BackendKind::Mcp, Answer::None) => false,
             (BackendKind::Http, Answer::None) => self.status.is_some_and(|s| (100..400).contains(&s)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Tick, Wall};
+
+    #[test]
+    fn an_outcome_that_differs_in_anything_is_judged_anew() {
+        let failed = || Exchange {
+            backend: "b".into(),
+            tool: "t".into(),
+            status: Some(503),
+            text: "busy".to_owned(),
+            now: Now { tick: Tick(7), wall: Wall(5_500) },
+            ..Exchange::default()
+        };
+        let same_second = Exchange { now: Now { tick: Tick(9), wall: Wall(5_999) }, ..failed() };
+        assert!(failed().is_judged_as(&same_second));
+        let changes: [fn(&mut Exchange); 18] = [
+            |e| e.backend = "other".into(),
+            |e| e.tool = "other".into(),
+            |e| e.kind = BackendKind::Mcp,
+            |e| e.kind = BackendKind::Http,
+            |e| e.now.wall = Wall(6_000),
+            |e| e.fault = Some(Fault { kind: TransportFault::Reset, detail: String::new() }),
+            |e| e.cancelled = true,
+            |e| e.status = None,
+            |e| drop(e.headers.insert("retry-after", http::HeaderValue::from_static("5"))),
+            |e| e.answer = Answer::Error { code: 1, message: String::new(), data: None },
+            |e| e.text.push('.'),
+            |e| e.json = Some(Value::Null),
+            |e| e.disguised = true,
+            |e| e.log.push('.'),
+            |e| e.credentialed = true,
+            |e| e.targets.push("host".to_owned()),
+            |e| e.backend_host = Some("host".into()),
+            |e| (e.listed, e.session_tool) = (true, false),
+        ];
+        let differing = changes.iter().filter(|change| {
+            let mut other = failed();
+            change(&mut other);
+            !failed().is_judged_as(&other)
+        });
+        // One of the two kinds is the one that it has.
+        assert_eq!(differing.count(), changes.len() - 1);
     }
 }

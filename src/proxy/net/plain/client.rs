@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::again::Again;
 use super::alarm::{Alarm, due_in};
 use super::answer::Answer;
 use super::head::{self, AnswerHead, Framing, NoHead, end_of_head};
@@ -50,6 +51,7 @@ pub(in crate::proxy::net) struct Line {
     _open: Open,
     cut: Rarely<WaitForCancellationFutureOwned>,
     alarm: Alarm,
+    again: Again<AnswerHead>,
 }
 
 /// A request that is to be sent.
@@ -99,7 +101,13 @@ impl Lines {
 
     /// A new connection over `io`.
     pub(in crate::proxy::net) fn open(&self, io: TcpStream, open: Open) -> Line {
-        Line { io, _open: open, cut: rarely(self.cut.clone().cancelled_owned()), alarm: Alarm::default() }
+        Line {
+            io,
+            _open: open,
+            cut: rarely(self.cut.clone().cancelled_owned()),
+            alarm: Alarm::default(),
+            again: Again::default(),
+        }
     }
 
     /// How many connections wait for a call.
@@ -192,9 +200,20 @@ impl Exchange {
             if end > lines.max_head {
                 return Err(lines.head_too_large());
             }
-            let head = take_copy(&mut self.input, end);
-            match head::answer(&head, method, lines.max_headers) {
-                Ok(head) => return Ok(Some(head)),
+            // What is asked for with HEAD states a length that is not its own.
+            let is_usual = *method != Method::HEAD;
+            if is_usual && let Some(head) = self.input.get(..end).and_then(|head| self.line.again.find(head)) {
+                self.input.advance(end);
+                return Ok(Some(head));
+            }
+            let bytes = take_copy(&mut self.input, end);
+            match head::answer(&bytes, method, lines.max_headers) {
+                Ok(head) => {
+                    if is_usual {
+                        self.line.again.note(&bytes, &head);
+                    }
+                    return Ok(Some(head));
+                }
                 // Empty lines before it.
                 Err(NoHead::Partial) => {}
                 Err(NoHead::TooManyFields) => return Err(lines.head_too_large()),

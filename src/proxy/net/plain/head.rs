@@ -33,7 +33,7 @@ pub(super) fn end_of_head(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// The head of a request that holds nothing unusual.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RequestHead {
     pub(super) request: Request<()>,
     /// Bytes of its body.
@@ -116,7 +116,7 @@ pub(super) enum Framing {
 }
 
 /// The head of an answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct AnswerHead {
     pub(super) response: Response<()>,
     pub(super) framing: Framing,
@@ -199,7 +199,7 @@ fn framing(response: &mut Response<()>, method: &Method) -> Option<Framing> {
 }
 
 /// A length of digits alone.
-fn digits(text: &[u8]) -> Option<u64> {
+pub(super) fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > LENGTH_DIGITS {
         return None;
     }

@@ -6,6 +6,7 @@
 //! used, for the rest of its life: no refusal and no unusual framing is decided here, and what is accepted here is a part of
 //! what hyper accepts, read the same way (`oracle`).
 
+mod again;
 mod alarm;
 mod answer;
 mod chunks;

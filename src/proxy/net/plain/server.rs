@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Sleep, sleep};
 
+use super::again::Again;
 use super::head::{self, RequestHead, end_of_head};
 use super::outbox::Outbox;
 use super::read::{self, poll_read, take_copy};
@@ -46,6 +47,7 @@ struct Connection {
     writing: OwnedWriteHalf,
     /// What was read and not used.
     input: BytesMut,
+    again: Again<RequestHead>,
     out: Outbox,
     turn: Arc<Turn>,
     back: Arc<Back>,
@@ -87,6 +89,7 @@ where
         reading: Some(reading),
         writing,
         input: BytesMut::new(),
+        again: Again::default(),
         out: Outbox::default(),
         turn,
         back: Arc::default(),
@@ -176,8 +179,16 @@ impl Connection {
             }
             Some(end) if end > limits.head_size => Some(Next::Unusual),
             Some(end) => {
-                let bytes = Bytes::copy_from_slice(self.input.get(..end)?);
-                let Some(head) = head::request(&bytes, limits.headers) else { return Some(Next::Unusual) };
+                let bytes = self.input.get(..end)?;
+                let head = match self.again.find(bytes) {
+                    Some(head) => head,
+                    None => {
+                        let bytes = Bytes::copy_from_slice(bytes);
+                        let Some(head) = head::request(&bytes, limits.headers) else { return Some(Next::Unusual) };
+                        self.again.note(&bytes, &head);
+                        head
+                    }
+                };
                 self.input.advance(end);
                 Some(Next::Request(head))
             }
