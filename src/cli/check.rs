@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::lints;
+use super::rules::problem_as_json;
 use super::run::environment;
 use super::test::has_root_key;
 use super::{BAD, CONFIG, FINE, counted};
@@ -197,7 +198,7 @@ impl Findings {
     }
 
     fn into_json(self) -> String {
-        let problems: Vec<Value> = self.report.problems().iter().map(as_json).collect();
+        let problems: Vec<Value> = self.report.problems().iter().map(problem_as_json).collect();
         let warnings: Vec<Value> = self.warnings.iter().map(warning).collect();
         let answer =
             json!({"valid": problems.is_empty(), "problems": problems, "warnings": warnings, "fine": self.fine});
@@ -206,7 +207,7 @@ impl Findings {
 }
 
 fn warning(warning: &Warning) -> Value {
-    let mut value = as_json(&warning.problem);
+    let mut value = problem_as_json(&warning.problem);
     if let (Some(members), Some((rule, kind))) = (value.as_object_mut(), &warning.of_rule) {
         members.insert("rule".to_owned(), json!(rule));
         members.insert("kind".to_owned(), json!(kind));
@@ -242,18 +243,6 @@ fn directories(parent: &Path) -> Vec<PathBuf> {
         .collect();
     found.sort();
     found
-}
-
-fn as_json(problem: &Problem) -> Value {
-    let (line, column) = problem.source().line_column(problem.place());
-    json!({
-        "file": problem.source().name(),
-        "line": line,
-        "column": column,
-        "message": problem.message(),
-        "label": problem.label_text(),
-        "help": problem.help_text(),
-    })
 }
 
 #[cfg(test)]

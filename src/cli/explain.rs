@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use super::args::{Explain, Form, OutcomeFlags};
-use super::rules::{Layered, Streams, columns, refuse, text_of};
+use super::rules::{Layered, Streams, columns, refuse_in, text_of};
 use super::{BAD, FINE, USAGE};
 use crate::clock::Now;
 use crate::health::{self, Caller, Explained, Forecast, Policy, Tuning};
@@ -21,7 +21,7 @@ type Refused = (u8, String);
 pub fn explain<O: Write, W: Write>(args: &Explain, now: Now, streams: &mut Streams<O, W>) -> u8 {
     let layered = match Layered::load(&args.rules) {
         Ok(layered) => layered,
-        Err(report) => return refuse(&report, &mut streams.words, streams.style),
+        Err(report) => return refuse_in(args.output, &report, streams),
     };
     let answer = match &args.log {
         Some(line) => logged(line, &layered.table, args.output),

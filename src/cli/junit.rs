@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::rules::suite::Checked;
+use crate::yaml::Report;
 
 /// One document with a suite for each rule or file of cases, in the order in which they first appear.
 pub(super) fn document(name: &str, checked: &[Checked]) -> String {
@@ -27,6 +28,25 @@ pub(super) fn document(name: &str, checked: &[Checked]) -> String {
         out.push_str("  </testsuite>\n");
     }
     out.push_str("</testsuites>\n");
+    out
+}
+
+/// One document that says that nothing was tested, since files are wrong: an error for each problem.
+pub(super) fn broken(name: &str, report: &Report) -> String {
+    let (name, count) = (escaped(name), report.len());
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(out, "<testsuites name=\"{name}\" tests=\"{count}\" failures=\"0\" errors=\"{count}\">");
+    let _ = writeln!(out, "  <testsuite name=\"files\" tests=\"{count}\" failures=\"0\" errors=\"{count}\">");
+    for problem in report.problems() {
+        let (line, column) = problem.source().line_column(problem.place());
+        let (file, why) = (escaped(problem.source().name()), escaped(problem.message()));
+        let _ = writeln!(
+            out,
+            "    <testcase classname=\"files\" name=\"{file}:{line}:{column}\" file=\"{file}\" line=\"{line}\">\
+             <error message=\"{why}\"/></testcase>"
+        );
+    }
+    out.push_str("  </testsuite>\n</testsuites>\n");
     out
 }
 

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args::{Form, Replay};
-use super::rules::{Layered, Streams, columns, refuse, text_of};
+use super::rules::{Layered, Streams, columns, refuse_in, text_of};
 use super::{BAD, FINE, USAGE, counted};
 use crate::clock::Now;
 use crate::health::{Caller, Recorded, Step, Timeline};
 use crate::json;
-use crate::rules::{Exchange, Kind, Limits, Table, Verdict, case, load};
+use crate::rules::{Exchange, Finding, Kind, Limits, Table, Verdict, case, load};
+use crate::yaml::duration_text;
 
 /// How far apart two outcomes are that do not say when they were.
 const STEP: Duration = Duration::from_secs(1);
@@ -35,15 +36,22 @@ struct Change {
     tool: Arc<str>,
     before: Said,
     after: Said,
+    /// What else is said otherwise, by name, as it was and as it is.
+    differs: Differences,
     outcomes: usize,
     first_line: usize,
 }
+
+type Differences = BTreeMap<String, [String; 2]>;
+
+/// Backend, tool, and what is said otherwise.
+type Key = (Arc<str>, Arc<str>, Said, Said, Differences);
 
 #[derive(Debug, Default)]
 struct Replayed {
     outcomes: usize,
     unreadable: usize,
-    changes: BTreeMap<(Arc<str>, Arc<str>, Said, Said), Change>,
+    changes: BTreeMap<Key, Change>,
     before: Timeline,
     after: Timeline,
 }
@@ -60,7 +68,7 @@ struct Line {
 pub fn replay<O: Write, W: Write>(args: &Replay, now: Now, streams: &mut Streams<O, W>) -> u8 {
     let (then, layered) = match (load(&[], Limits::default()), Layered::load(&args.rules)) {
         (Ok(then), Ok(layered)) => (then, layered),
-        (Err(report), _) | (_, Err(report)) => return refuse(&report, &mut streams.words, streams.style),
+        (Err(report), _) | (_, Err(report)) => return refuse_in(args.output, &report, streams),
     };
     let text = match text_of(&args.file) {
         Ok(text) => text,
@@ -122,11 +130,11 @@ impl Replayed {
             return;
         }
         let (backend, tool) = (Arc::clone(&exchange.backend), Arc::clone(&exchange.tool));
+        let differs = differences(&before, &after);
         let (before, after) = (Said::of(&before), Said::of(&after));
-        let key = (Arc::clone(&backend), Arc::clone(&tool), before.clone(), after.clone());
-        let change =
-            self.changes.entry(key).or_insert(Change { backend, tool, before, after, outcomes: 0, first_line: number });
-        change.outcomes += 1;
+        let key = (Arc::clone(&backend), Arc::clone(&tool), before.clone(), after.clone(), differs.clone());
+        let new = Change { backend, tool, before, after, differs, outcomes: 0, first_line: number };
+        self.changes.entry(key).or_insert(new).outcomes += 1;
     }
 }
 
@@ -148,6 +156,38 @@ impl Said {
         let name = self.rule.as_deref().unwrap_or("-");
         format!("{name} {}", self.classification)
     }
+}
+
+/// What two judgements say otherwise, besides what [`Said`] tells.
+fn differences(before: &Verdict, after: &Verdict) -> Differences {
+    let (before, after) = (traits(before), traits(after));
+    let both = before.into_iter().zip(after.into_iter().map(|(_, value)| value));
+    both.filter(|((_, before), after)| before != after).map(|((name, before), after)| (name, [before, after])).collect()
+}
+
+fn traits(verdict: &Verdict) -> [(String, String); 9] {
+    let finding = verdict.finding.as_ref();
+    let of = |say: fn(&Finding) -> Value| finding.map_or(Value::Null, say);
+    let lasts = |wait: Option<Duration>| wait.map_or(Value::Null, |wait| duration_text(wait).into());
+    [
+        ("kind", json!(verdict.kind)),
+        ("dispatchCode", of(|finding| json!(finding.dispatch_code))),
+        ("healthAction", of(|finding| json!(finding.health_action))),
+        ("evidence", of(|finding| json!(finding.evidence))),
+        ("disproves", of(|finding| json!(finding.disproves))),
+        ("scope", of(|finding| json!(finding.scope))),
+        ("cooldown", lasts(finding.and_then(|finding| finding.cooldown))),
+        ("hint", lasts(finding.and_then(|finding| finding.hint))),
+        ("answerAsResult", of(|finding| json!(finding.answer_as_result))),
+    ]
+    .map(|(name, value)| {
+        let text = match value {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        (name.to_owned(), text)
+    })
 }
 
 /// Changes of status that one side has and the other has not.
@@ -172,12 +212,14 @@ fn as_json(replayed: &Replayed) -> String {
 fn as_table(replayed: &Replayed) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for change in replayed.changes.values() {
+        let differs = change.differs.iter().map(|(name, [before, after])| format!("{name} {before} → {after}"));
         rows.push(vec![
             format!("{}×", change.outcomes),
             place(&change.backend, &change.tool),
             change.before.words(),
             format!("→ {}", change.after.words()),
             format!("first on line {}", change.first_line),
+            differs.collect::<Vec<_>>().join(", "),
         ]);
     }
     let mut out = columns(&rows);

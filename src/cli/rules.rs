@@ -4,9 +4,12 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::CONFIG;
+use super::args::Form;
 use crate::rules::{self, Limits, Table};
-use crate::yaml::{Report, Source, Style};
+use crate::yaml::{Problem, Report, Source, Style};
 
 /// The largest file or input that is read, in bytes.
 const INPUT_MAX: u64 = 256 << 20;
@@ -61,6 +64,34 @@ impl Layered {
 pub fn refuse(report: &Report, words: &mut impl Write, style: Style) -> u8 {
     let _ = writeln!(words, "{}", report.render(style));
     CONFIG
+}
+
+/// The same in the form that was asked for.
+pub fn refuse_in<O: Write, W: Write>(form: Form, report: &Report, streams: &mut Streams<O, W>) -> u8 {
+    match form {
+        Form::Json => refuse_as_json(report, streams),
+        Form::Table => refuse(report, &mut streams.words, streams.style),
+    }
+}
+
+/// The same for a program that reads: on standard output what is wrong stands in its form, too.
+pub fn refuse_as_json<O: Write, W: Write>(report: &Report, streams: &mut Streams<O, W>) -> u8 {
+    let problems: Vec<Value> = report.problems().iter().map(problem_as_json).collect();
+    let _ = writeln!(streams.data, "{}", json!({"valid": false, "problems": problems}));
+    refuse(report, &mut streams.words, streams.style)
+}
+
+/// A problem with its place.
+pub fn problem_as_json(problem: &Problem) -> Value {
+    let (line, column) = problem.source().line_column(problem.place());
+    json!({
+        "file": problem.source().name(),
+        "line": line,
+        "column": column,
+        "message": problem.message(),
+        "label": problem.label_text(),
+        "help": problem.help_text(),
+    })
 }
 
 /// A file whole, or standard input for `-`, as text; bytes that are no UTF-8 are replaced.

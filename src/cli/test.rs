@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::args::{Test, TestForm};
-use super::rules::{Layered, Streams, refuse};
+use super::rules::{Layered, Streams, refuse, refuse_as_json};
 use super::{BAD, FINE, counted, junit};
 use crate::rules::file::read_cases;
 use crate::rules::suite::{self, Checked, Gaps};
@@ -17,14 +17,14 @@ use crate::yaml::{self, At, Report, Source, Value as Yaml};
 pub fn test<O: Write, W: Write>(args: &Test, streams: &mut Streams<O, W>) -> u8 {
     let (layers, cases) = match sort(&args.files) {
         Ok(sorted) => sorted,
-        Err(report) => return refuse(&report, &mut streams.words, streams.style),
+        Err(report) => return refused(&report, args.output, streams),
     };
     let mut report = Report::new();
     let layered = Layered::load(&layers).map_err(|problems| report.merge(problems)).ok();
     let read = cases.iter().map(|source| read_cases(source).map_err(|problems| report.merge(problems)).ok());
     let cases: Vec<_> = read.collect();
     let (Some(layered), true) = (layered, report.is_empty()) else {
-        return refuse(&report, &mut streams.words, streams.style);
+        return refused(&report, args.output, streams);
     };
     // Without a rule file the bundled table is what is tested; a file of cases alone tests itself.
     let of = |source: &Arc<Source>| (!layers.is_empty() || cases.is_empty()) && layered.holds(source);
@@ -33,6 +33,15 @@ pub fn test<O: Write, W: Write>(args: &Test, streams: &mut Streams<O, W>) -> u8 
     let gaps = suite::gaps(&layered.table, &checked, of);
     write(args.output, &checked, &gaps, streams);
     if checked.iter().all(|checked| checked.failure.is_none()) { FINE } else { BAD }
+}
+
+fn refused<O: Write, W: Write>(report: &Report, form: TestForm, streams: &mut Streams<O, W>) -> u8 {
+    match form {
+        TestForm::Json => return refuse_as_json(report, streams),
+        TestForm::Junit => drop(streams.data.write_all(junit::broken("toolvane test", report).as_bytes())),
+        TestForm::Table => {}
+    }
+    refuse(report, &mut streams.words, streams.style)
 }
 
 /// Rule files by path, and files of cases read: the key at the root tells.

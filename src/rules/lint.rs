@@ -26,7 +26,7 @@ pub enum Kind {
     WideRegex,
     /// A cooldown above `cooldown.max`.
     LongCooldown,
-    /// A class name that is not known, which stands for any error of a tool.
+    /// A class name that is not known and stands for any error of a tool, where a kind of fault or more clauses were meant.
     UnknownException,
     /// A needle that is a bare number: numbers stand in texts for many things.
     BareNumber,
@@ -160,16 +160,24 @@ fn regexes(rule: &Rule) -> Vec<Lint> {
 
 fn exceptions(rule: &Rule) -> Vec<Lint> {
     let library = |class: &str| ["java.", "javax.", "jdk.", "sun."].iter().any(|start| class.starts_with(start));
+    let asks_nothing_else = covers(&rule.when, &When { faults: rule.when.faults.clone(), ..When::default() });
     let classes = with_not(&rule.when).flat_map(|when| when.faults.iter().flat_map(|faults| &faults.own_classes));
-    let unknown = classes.filter(|class| library(class));
-    unknown
-        .map(|class| {
-            let message = format!("the exception type `{class}` of the rule `{}` is not known", rule.id);
-            let help = "it is taken for a tool's own class, which stands for any error that came as an answer; \
-                        name a kind of fault such as `connect-refused` or `timeout` instead";
-            warning(rule, Kind::UnknownException, message, help)
-        })
-        .collect()
+    let found = classes.filter_map(|class| {
+        let (what, help) = if library(class) {
+            ("is not known", "name a kind of fault such as `connect-refused` or `timeout` instead")
+        } else if asks_nothing_else {
+            (
+                "is all that it asks for",
+                "answers name no classes: add the words or the status of the errors that are meant",
+            )
+        } else {
+            return None;
+        };
+        let message = format!("the exception type `{class}` of the rule `{}` {what}", rule.id);
+        let help = format!("a tool's own class stands for any error that came as an answer; {help}");
+        Some(warning(rule, Kind::UnknownException, message, help))
+    });
+    found.collect()
 }
 
 fn cooldown(rule: &Rule, max: Duration) -> Option<Lint> {

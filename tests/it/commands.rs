@@ -287,17 +287,41 @@ fn a_bad_line_of_cases_is_named_by_its_own_number_and_column() {
 }
 
 #[test]
+fn a_program_that_reads_is_told_of_broken_files_in_its_own_form() {
+    let desk =
+        Desk::with(&[("layer.yaml", "patterns:\n  - {id: a, mach: {httpStatus: 500}, classification: UNCLEAR}\n")]);
+    for arguments in [
+        &["test", "layer.yaml", "-o", "json"][..],
+        &["explain", "--rules", "layer.yaml", "--status", "500", "-o", "json"],
+        &["replay", "layer.yaml", "--rules", "layer.yaml", "-o", "json"],
+    ] {
+        let said = desk.run(arguments);
+        let answer = said.json();
+        assert_eq!((said.code, &answer["valid"]), (78, &Value::Bool(false)), "{arguments:?}");
+        let problem = &answer["problems"][0];
+        assert_eq!((&problem["file"], &problem["line"]), (&"layer.yaml".into(), &2.into()), "{arguments:?}");
+        assert!(said.words.contains("did you mean `match`?"), "{said:?}");
+    }
+    let junit = desk.run(&["test", "layer.yaml", "-o", "junit"]);
+    assert_eq!(junit.code, 78);
+    assert!(junit.data.contains("<testcase classname=\"files\" name=\"layer.yaml:2:13\""), "{}", junit.data);
+    assert!(junit.data.contains("<error message=\"unknown key"), "{}", junit.data);
+}
+
+/// A line of a recording: an answer with status 500, and what was judged of it.
+fn recorded(second: u32) -> String {
+    format!(
+        "{{\"at\":\"2026-01-01T00:00:{second:02}.000Z\",\"tookMs\":5,\"caller\":{{\"user\":\"u\",\"project\":\"p\",\"tenant\":\"t\"}},\
+         \"outcome\":{{\"backend\":\"b\",\"tool\":\"brew\",\"kind\":\"http\",\"status\":500,\"answer\":\"none\",\"text\":\"used up\"}},\
+         \"verdict\":{{\"kind\":\"failure\",\"finding\":{{\"rule\":\"old\",\"signature\":\"http-500\",\"classification\":\"TECHNICALLY_BROKEN\",\
+         \"dispatchCode\":\"BACKEND_FAILED\",\"healthAction\":\"none\",\"scope\":null,\"cooldown\":null,\"hint\":null,\"evidence\":\"down\",\
+         \"disproves\":\"transport\",\"credentialFault\":false,\"answerAsResult\":false,\"note\":null}}}}}}"
+    )
+}
+
+#[test]
 fn a_replay_names_each_decision_and_each_change_of_status_that_these_rules_change() {
-    let outcome = |second: u32| {
-        format!(
-            "{{\"at\":\"2026-01-01T00:00:{second:02}.000Z\",\"tookMs\":5,\"caller\":{{\"user\":\"u\",\"project\":\"p\",\"tenant\":\"t\"}},\
-             \"outcome\":{{\"backend\":\"b\",\"tool\":\"brew\",\"kind\":\"http\",\"status\":500,\"answer\":\"none\",\"text\":\"used up\"}},\
-             \"verdict\":{{\"kind\":\"failure\",\"finding\":{{\"rule\":\"old\",\"signature\":\"http-500\",\"classification\":\"TECHNICALLY_BROKEN\",\
-             \"dispatchCode\":\"BACKEND_FAILED\",\"healthAction\":\"none\",\"scope\":null,\"cooldown\":null,\"hint\":null,\"evidence\":\"down\",\
-             \"disproves\":\"transport\",\"credentialFault\":false,\"answerAsResult\":false,\"note\":null}}}}}}"
-        )
-    };
-    let recording: String = (0..8).map(|second| outcome(second) + "\n").collect();
+    let recording: String = (0..8).map(|second| recorded(second) + "\n").collect();
     let layer =
         "patterns:\n  - {id: http-500, match: {httpStatus: 500, bodyContains: used up}, classification: USER_INPUT}\n";
     let first = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/error-patterns.yaml")).unwrap();
@@ -316,9 +340,20 @@ fn a_replay_names_each_decision_and_each_change_of_status_that_these_rules_chang
     assert_eq!(answer["transitions"]["new"], Value::Array(Vec::new()));
     let table = desk.run(&["replay", "recording.jsonl", "--rules", "layer.yaml"]);
     assert!(table.data.contains("no longer") && table.data.contains("OK → DOWN"), "{table:?}");
+    assert!(table.data.contains("kind failure → neutral"), "{table:?}");
     let bad = desk.run_with(&["replay", "-"], "nonsense\n");
     assert_eq!(bad.code, 1);
     assert!(bad.words.starts_with("line 1: not a case"), "{bad:?}");
+}
+
+#[test]
+fn a_replay_says_what_differs_where_rule_and_classification_stay() {
+    let layer = "patterns: [{id: old, before: mcp-session-lost, match: {httpStatus: 500}, signature: http-500, \
+                 classification: TECHNICALLY_BROKEN, cooldown: 5m, scope: GLOBAL}]\n";
+    let desk = Desk::with(&[("recording.jsonl", &recorded(0)), ("layer.yaml", layer)]);
+    let said = desk.run(&["replay", "recording.jsonl", "--rules", "layer.yaml", "-o", "json"]);
+    let expected = serde_json::json!({"cooldown": ["-", "5m"], "scope": ["-", "GLOBAL"]});
+    assert_eq!(said.json()["changes"][0]["differs"], expected, "{said:?}");
 }
 
 #[test]
@@ -356,6 +391,21 @@ fn each_oddity_of_a_rule_is_a_warning_with_its_kind() {
     assert_eq!(found, expected, "{answer:#}");
     let lines: Vec<i64> = answer["warnings"].as_array().unwrap().iter().map(|w| w["line"].as_i64().unwrap()).collect();
     assert_eq!(lines, [2, 3, 4, 5, 7, 8]);
+}
+
+#[test]
+fn a_class_of_its_own_that_is_all_a_rule_asks_for_is_a_warning() {
+    let rule = |more: &str| {
+        format!(
+            "patterns: [{{id: a, match: {{exceptionType: com.foo.BarException{more}}}, classification: UNCLEAR}}]\n"
+        )
+    };
+    let desk = Desk::with(&[("wide.yaml", &rule("")), ("narrow.yaml", &rule(", bodyContains: [bar is shut]"))]);
+    let answer = desk.run(&["check", "wide.yaml", "-o", "json"]).json();
+    assert_eq!(answer["warnings"][0]["kind"], "unknown-exception", "{answer:#}");
+    let help = answer["warnings"][0]["help"].as_str().unwrap();
+    assert!(help.contains("any error that came as an answer"), "{help}");
+    assert_eq!(desk.run(&["check", "narrow.yaml", "-o", "json"]).json()["warnings"], serde_json::json!([]));
 }
 
 #[test]
