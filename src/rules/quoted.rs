@@ -77,13 +77,16 @@ fn is_status(number: u16, before: &str, after: &str) -> bool {
     let after = after.get(..end).unwrap_or("");
     let spaced = near.ends_with(' ');
     let line_start = near.is_empty() || near.ends_with('\n');
+    let introduced = near.ends_with(": ");
     let near = near.trim_end_matches([' ', ':', '=', '(', '[', '"', '\'', '#', '`', '-', '<']);
     let reason = begins_with_reason(number, after);
     if reason || ends_with(near, &STRONG) || ends_with_version(near) || (spaced && ends_with_address(near)) {
         return true;
     }
     let closed = counts_nothing(after);
-    (closed && (ends_with(near, &WEAK) || ends_with_reason(number, near))) || (line_start && begins_report(after))
+    (closed && (ends_with(near, &WEAK) || ends_with_reason(number, near)))
+        || (line_start && begins_report(after))
+        || (introduced && precedes_body(after))
 }
 
 /// `404 Not Found`, `404: Not Found`, `404 Client Error`.
@@ -147,6 +150,11 @@ fn begins_report(after: &str) -> bool {
     [": ", " {", " - ", " \"", ", "].iter().any(|start| after.starts_with(start))
 }
 
+/// A body in JSON follows: `upstream: 403 {"message"…`.
+fn precedes_body(after: &str) -> bool {
+    [" {", ": {", " - {"].iter().any(|start| after.starts_with(start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +176,14 @@ mod tests {
             ("Forbidden (403)", vec![403]),
             ("API returned 500.", vec![500]),
             ("HTTP Error 500: x; then HTTP Error 401: y", vec![500, 401]),
+            ("stock: 403 {\"message\": \"no\"}", vec![403]),
+            ("stock: 404: {\"message\": \"no\"}", vec![404]),
+            ("call of stock: 500 - {}", vec![500]),
             ("listed 404 rows", vec![]),
+            ("rows: 404 of {\"all\": 9}", vec![]),
+            ("rows: 404", vec![]),
+            ("stock 403 {\"message\": \"no\"}", vec![]),
+            ("stock:403{}", vec![]),
             ("there were 404 errors", vec![]),
             ("error: 404 rows are broken", vec![]),
             ("returned 500 items", vec![]),

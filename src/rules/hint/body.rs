@@ -11,7 +11,7 @@ use crate::rules::exchange::Answer;
 use crate::rules::facts::Facts;
 
 /// Members that hold seconds, a duration or a moment, in the normal form of names.
-const WAITS: [&str; 22] = [
+const WAITS: [&str; 23] = [
     "retryafter",
     "retryafterseconds",
     "retryaftersecs",
@@ -28,6 +28,7 @@ const WAITS: [&str; 22] = [
     "secondsuntilretry",
     "waitseconds",
     "waittime",
+    "etaseconds",
     "backoffseconds",
     "cooldownseconds",
     "retryat",

@@ -95,6 +95,7 @@ fn members_of_a_body() {
         (json!({"data": {"retryAfterSeconds": 8}}), Some(8.0)),
         (json!({"resetAt": "2026-03-02T10:05:00+00:00"}), Some(300.0)),
         (json!({"reset_at": 1_772_445_660}), Some(60.0)),
+        (json!({"status": "warming_up", "eta_seconds": 40}), Some(40.0)),
         (json!({"retry_after": -3}), None),
         (json!({"retry_after": null}), None),
         (json!({"retries": 3, "after": 9}), None),
