@@ -133,7 +133,13 @@ def test_every_configuration_in_the_documents_is_valid(binary, tmp_path):
     numbers = itertools.count()
     seen = 0
     for page in pages():
-        for text in blocks(page.read_text(), "yaml"):
+        texts = blocks(page.read_text(), "yaml")
+        for text in texts:
+            # What a page calls by name, others of its files may name.
+            named = re.match(r"# (\S+\.yaml)\n", text)
+            if named:
+                (tmp_path / named[1]).write_text(text)
+        for text in texts:
             file = tmp_path / f"{next(numbers)}.yaml"
             whole = re.search(r"^(backends|patterns):", text, re.MULTILINE)
             added = "" if whole else "backends: [{name: backend, kind: mcp, url: 'http://127.0.0.1:9000/mcp'}]\n"
