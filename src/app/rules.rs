@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::proxy::RuleSet;
 use crate::rules::{self, Limits};
-use crate::yaml::{self, Node, Place, Problem, Report, Source, Value};
+use crate::yaml::{self, Node, Place, Problem, Report, Source};
 
 /// The name of a rule file below `rules.dir`.
 const FILE: &str = "error-patterns.yaml";
@@ -159,29 +159,15 @@ pub fn where_named(report: &Report, source: &Arc<Source>, directory: &Path) -> R
 
 /// What `layers` of the file name, for everybody and for tenants.
 fn layer_entries(source: &Arc<Source>) -> Vec<(Arc<str>, Place)> {
-    let member = |node: &Node, key: &str| match &node.value {
-        Value::Map(entries) => entries.iter().find(|entry| &*entry.key == key).map(|entry| Arc::clone(&entry.value)),
-        _ => None,
-    };
     let layers = |node: &Node| -> Vec<(Arc<str>, Place)> {
-        let layers = member(node, "rules").and_then(|rules| member(&rules, "layers"));
-        let items = layers.as_deref().and_then(|layers| match &layers.value {
-            Value::List(items) => Some(items.clone()),
-            _ => None,
-        });
-        let text = |item: Arc<Node>| match &item.value {
-            Value::Text(path) => Some((Arc::clone(path), item.place)),
-            _ => None,
-        };
-        items.unwrap_or_default().into_iter().filter_map(text).collect()
+        let layers = node.get("rules").and_then(|rules| rules.get("layers"));
+        let text = |item: &Arc<Node>| item.text().map(|text| (Arc::clone(text), item.place));
+        layers.map(|layers| layers.items().iter().filter_map(text).collect()).unwrap_or_default()
     };
     let all = |at: yaml::At<'_>| {
         let root = at.node()?;
-        let mut found = layers(root);
-        if let Some(Value::Map(tenants)) = member(root, "tenants").map(|tenants| tenants.value.clone()) {
-            tenants.iter().for_each(|tenant| found.extend(layers(&tenant.value)));
-        }
-        Some(found)
+        let tenants = root.get("tenants").map(Node::entries).unwrap_or_default();
+        Some(std::iter::once(root).chain(tenants.iter().map(|tenant| &*tenant.value)).flat_map(layers).collect())
     };
     yaml::read(source, all).unwrap_or_default()
 }

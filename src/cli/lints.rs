@@ -58,11 +58,7 @@ pub(super) fn of_settings(config: &Config, source: &Arc<Source>, environment: &E
 }
 
 fn place_of(source: &Arc<Source>, key: &str) -> Option<Place> {
-    let place = |at: yaml::At<'_>| match at.value()? {
-        yaml::Value::Map(entries) => entries.iter().find(|entry| &*entry.key == key).map(|entry| entry.place),
-        _ => None,
-    };
-    yaml::read(source, place).ok()
+    yaml::read(source, |at| at.node()?.entry(key).map(|entry| entry.place)).ok()
 }
 
 fn of_layers(layers: &[Arc<Source>], cooldown_max: Duration) -> Result<Vec<Lint>, Report> {

@@ -11,7 +11,7 @@ use super::rules::{Layered, Streams, refuse, refuse_as_json};
 use super::{BAD, FINE, counted, junit};
 use crate::rules::file::read_cases;
 use crate::rules::suite::{self, Checked, Gaps};
-use crate::yaml::{self, At, Report, Source, Value as Yaml};
+use crate::yaml::{self, Report, Source};
 
 /// Runs the command; gives the exit code.
 pub fn test<O: Write, W: Write>(args: &Test, streams: &mut Streams<O, W>) -> u8 {
@@ -60,11 +60,7 @@ fn sort(files: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Arc<Source>>), Report> {
 
 /// Whether the root of a file is a map with this key. A file that does not parse has none.
 pub(super) fn has_root_key(source: &Arc<Source>, key: &str) -> bool {
-    let keys = |at: At<'_>| match at.value()? {
-        Yaml::Map(entries) => Some(entries.iter().any(|entry| &*entry.key == key)),
-        _ => None,
-    };
-    yaml::read(source, keys).unwrap_or(false)
+    yaml::read(source, |at| at.node().map(|root| root.get(key).is_some())).unwrap_or(false)
 }
 
 fn write<O: Write, W: Write>(form: TestForm, checked: &[Checked], gaps: &Gaps, streams: &mut Streams<O, W>) {

@@ -13,9 +13,6 @@ use crate::rules::{Classification, DispatchCode, Scope, TransportFault, Verdict}
 /// After a call that came to nothing, where nobody stated a time: seconds.
 const RETRY_SOON: u64 = 5;
 
-/// After a call that only another configuration lets through: seconds.
-const NEVER_MIND: u64 = 3600;
-
 /// Why the proxy answered by itself; the value of the `x-toolvane` header and of the `reason` label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Reason {
@@ -168,7 +165,7 @@ impl Facts {
 
     /// What is said of a tool that the operator's lists exclude. It is no matter of time.
     pub(super) fn of_disallowed() -> Facts {
-        Facts { retry_after_seconds: Some(NEVER_MIND), ..Facts::bare(DispatchCode::Disallowed) }
+        Facts { retry_after_seconds: None, ..Facts::bare(DispatchCode::Disallowed) }
     }
 
     /// What is said of a call that this proxy itself refused or gave up: nothing is known of the tool.
@@ -368,6 +365,8 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&down(None).json()).unwrap();
         assert_eq!(value["expectedRecoveryAt"], serde_json::Value::Null);
         assert_eq!(value["retryAfterSeconds"], 30);
+        let excluded: serde_json::Value = serde_json::from_str(&Facts::of_disallowed().json()).unwrap();
+        assert!(excluded["retryAfterSeconds"].is_null(), "it is no matter of time");
         assert_eq!(value["status"], "DOWN");
         assert_eq!(Facts::seconds(Duration::from_millis(1_001)), 2);
         assert_eq!(Facts::seconds(Duration::ZERO), 1);

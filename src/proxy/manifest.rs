@@ -122,7 +122,8 @@ impl Rewriting {
                 whole.private |= matches!(view.scope(), Some(Scope::Session | Scope::User));
                 Facts::of_view(view, self.now)
             }
-            Appears::Never | Appears::NotYet(_) | Appears::Observed(_) => return Edit::Keep,
+            Appears::Never | Appears::NotYet(_) => return Edit::Drop,
+            Appears::Observed(_) => return Edit::Keep,
         };
         Edit::Annotate {
             description: self.annotate.in_description().then_some(words),

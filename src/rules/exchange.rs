@@ -186,8 +186,27 @@ impl Exchange {
     /// Whether the same is judged of both: they are the same outcome and ended within the same second, so that dates in them
     /// mean the same.
     pub fn is_judged_as(&self, other: &Exchange) -> bool {
-        let Exchange { backend, tool, kind, now, fault, cancelled, status, headers, answer, text, .. } = self;
-        let Exchange { json, disguised, log, credentialed, targets, backend_host, listed, session_tool, .. } = self;
+        // A field that is added must be compared too: until it is, this does not compile.
+        let Exchange {
+            backend,
+            tool,
+            kind,
+            now,
+            fault,
+            cancelled,
+            status,
+            headers,
+            answer,
+            text,
+            json,
+            disguised,
+            log,
+            credentialed,
+            targets,
+            backend_host,
+            listed,
+            session_tool,
+        } = self;
         *text == other.text
             && *status == other.status
             && now.wall.unix_seconds() == other.now.wall.unix_seconds()
@@ -294,7 +313,7 @@ mod tests {
         };
         let same_second = Exchange { now: Now { tick: Tick(9), wall: Wall(5_999) }, ..failed() };
         assert!(failed().is_judged_as(&same_second));
-        let changes: [fn(&mut Exchange); 18] = [
+        let changes: [fn(&mut Exchange); 19] = [
             |e| e.backend = "other".into(),
             |e| e.tool = "other".into(),
             |e| e.kind = BackendKind::Mcp,
@@ -312,7 +331,8 @@ mod tests {
             |e| e.credentialed = true,
             |e| e.targets.push("host".to_owned()),
             |e| e.backend_host = Some("host".into()),
-            |e| (e.listed, e.session_tool) = (true, false),
+            |e| e.listed = true,
+            |e| e.session_tool = true,
         ];
         let differing = changes.iter().filter(|change| {
             let mut other = failed();

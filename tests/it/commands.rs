@@ -401,22 +401,32 @@ fn a_class_of_its_own_that_is_all_a_rule_asks_for_is_a_warning() {
         )
     };
     let desk = Desk::with(&[("wide.yaml", &rule("")), ("narrow.yaml", &rule(", bodyContains: [bar is shut]"))]);
-    let answer = desk.run(&["check", "wide.yaml", "-o", "json"]).json();
-    assert_eq!(answer["warnings"][0]["kind"], "unknown-exception", "{answer:#}");
-    let help = answer["warnings"][0]["help"].as_str().unwrap();
+    let warning = only_warning(&desk, "wide.yaml", "unknown-exception");
+    let help = warning["help"].as_str().unwrap();
     assert!(help.contains("any error that came as an answer"), "{help}");
-    assert_eq!(desk.run(&["check", "narrow.yaml", "-o", "json"]).json()["warnings"], serde_json::json!([]));
+    assert_eq!(warnings(&desk, "narrow.yaml"), serde_json::json!([]));
 }
 
 #[test]
 fn a_rule_that_takes_everything_before_others_is_reported() {
     let rule = |before: &str| format!("patterns: [{{id: own, {before}match: {{}}, classification: UNCLEAR}}]\n");
     let desk = Desk::with(&[("early.yaml", &rule("before: http-403, ")), ("late.yaml", &rule(""))]);
-    let answer = desk.run(&["check", "early.yaml", "-o", "json"]).json();
-    assert_eq!(answer["warnings"][0]["kind"], "catch-all", "{answer:#}");
-    let message = answer["warnings"][0]["message"].as_str().unwrap();
+    let warning = only_warning(&desk, "early.yaml", "catch-all");
+    let message = warning["message"].as_str().unwrap();
     assert!(message.starts_with("the rule `own` matches everything: none of the "), "{message}");
-    assert_eq!(desk.run(&["check", "late.yaml", "-o", "json"]).json()["warnings"], serde_json::json!([]));
+    assert_eq!(warnings(&desk, "late.yaml"), serde_json::json!([]));
+}
+
+/// What `check` warns of in a file.
+fn warnings(desk: &Desk, file: &str) -> Value {
+    desk.run(&["check", file, "-o", "json"]).json()["warnings"].take()
+}
+
+/// The one thing, of this kind, that `check` warns of in a file.
+fn only_warning(desk: &Desk, file: &str, kind: &str) -> Value {
+    let mut warnings = warnings(desk, file);
+    assert_eq!((warnings.as_array().map(Vec::len), &warnings[0]["kind"]), (Some(1), &kind.into()), "{warnings:#}");
+    warnings[0].take()
 }
 
 #[test]

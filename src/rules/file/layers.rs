@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::rules::rule::{Before, FALLBACK, Rule};
-use crate::yaml::{self, Node, Place, Problem, Report, Source, Value, nearest};
+use crate::yaml::{self, Node, Place, Problem, Report, Source, nearest};
 
 /// Lays one layer over the rules below it. A rule goes to the place that it names with `before`; without one it takes the
 /// place of the rule with its id whole, and where there is none it goes right before `fallback`, or to the end.
@@ -90,18 +90,10 @@ pub(super) fn unknown_names<'s>(files: impl Iterator<Item = &'s Arc<Source>>, re
 type Names = (Option<Arc<str>>, Option<(Arc<str>, Place)>);
 
 fn names(root: &Node) -> Vec<Names> {
-    let member = |node: &Node, key: &str| match &node.value {
-        Value::Map(entries) => entries.iter().find(|entry| &*entry.key == key).map(|entry| Arc::clone(&entry.value)),
-        _ => None,
+    let text = |rule: &Node, key: &str| {
+        let node = rule.get(key)?;
+        node.text().map(|text| (Arc::clone(text), node.place))
     };
-    let text = |node: Arc<Node>| match &node.value {
-        Value::Text(text) => Some((Arc::clone(text), node.place)),
-        _ => None,
-    };
-    let of =
-        |rule: &Arc<Node>| (member(rule, "id").and_then(text).map(|(id, _)| id), member(rule, "before").and_then(text));
-    match member(root, "patterns").map(|patterns| patterns.value.clone()) {
-        Some(Value::List(rules)) => rules.iter().map(of).collect(),
-        _ => Vec::new(),
-    }
+    let of = |rule: &Arc<Node>| (text(rule, "id").map(|(id, _)| id), text(rule, "before"));
+    root.get("patterns").map(|patterns| patterns.items().iter().map(of).collect()).unwrap_or_default()
 }
