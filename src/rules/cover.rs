@@ -46,6 +46,12 @@ pub(crate) fn covers(wide: &When, narrow: &When) -> bool {
         && FIELDS.iter().filter(by_status).all(|field| !(field.stated)(wide) || field.covers(wide, narrow))
 }
 
+/// The field of `not` that holds whenever the same field of the rule itself does.
+pub(crate) fn ruled_out(when: &When) -> Option<&'static str> {
+    let not = when.not.as_deref()?;
+    FIELDS.iter().find(|field| field.covers(not, when)).map(|field| field.name)
+}
+
 /// One value of a list of alternatives: the field, the value in words, and the clauses with this value alone.
 pub(crate) type Alternative = (&'static str, String, When);
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::super::file::load_alone;
+use super::super::never::{contradiction, empty_lists};
 use super::super::{Answer, BackendKind, Exchange, Fault, Limits, Table, TransportFault};
 use super::covers;
 use crate::yaml::{Report, Source};
@@ -181,4 +182,29 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn a_rule_that_contradicts_itself_never_decides(
+        clauses in clauses(),
+        exchanges in prop::collection::vec(exchange(), 40),
+    ) {
+        let read = read(&clauses, &clauses);
+        prop_assume!(read.is_ok());
+        let table = read.unwrap();
+        let when = &table.rules()[0].when;
+        if contradiction(when).is_some() || !empty_lists(when).is_empty() {
+            for exchange in exchanges.iter().filter(|exchange| is_possible(exchange)) {
+                let rule = table.judge(exchange).finding.map(|finding| finding.rule);
+                prop_assert!(!matches!(rule.as_deref(), Some("wide" | "narrow")), "{{{}}}: {:?}", clauses, exchange);
+            }
+        }
+    }
+}
+
+/// With a fault no MCP answer comes, and with one before the answer nothing of it.
+fn is_possible(exchange: &Exchange) -> bool {
+    exchange.fault.as_ref().is_none_or(|fault| {
+        let is_headless = exchange.status.is_none() && exchange.headers.is_empty();
+        exchange.answer == Answer::None && (is_headless || !fault.kind.is_before_any_answer())
+    })
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::cover::{alternatives, covers};
+use super::never::{contradiction, empty_lists};
 use super::prefilter::required;
 use super::rule::{Cooldown, FALLBACK, Rule, When};
 use crate::yaml::{Problem, Source, duration_text};
@@ -16,12 +17,18 @@ use crate::yaml::{Problem, Source, duration_text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    /// Its fields exclude each other: no outcome fits.
+    Contradiction,
+    /// A field is a list without a value, which nothing fits.
+    EmptyList,
     /// Earlier rules match whatever it matches.
     Unreachable,
     /// Earlier rules match whatever one of its alternatives matches.
     Shadowed,
     /// It matches everything, so that no rule behind it decides.
     CatchAll,
+    /// It matches whatever several rules of the layers below match, so that those decide nothing.
+    Swallows,
     /// A regex that says so little that it is tried on every text, or fits ordinary words.
     WideRegex,
     /// A cooldown above `cooldown.max`.
@@ -30,6 +37,8 @@ pub enum Kind {
     UnknownException,
     /// A needle that is a bare number: numbers stand in texts for many things.
     BareNumber,
+    /// A needle of one or two characters: it stands in nearly every text.
+    ShortNeedle,
 }
 
 /// One finding.
@@ -46,12 +55,23 @@ pub struct Lint {
 /// Texts that say nothing about a failure. A regex that fits one of them fits almost anything.
 const ORDINARY: [&str; 4] = ["ok", "the tool gave an answer", "Error", "0"];
 
+/// From how many rules of the layers below on it is worth a word that a rule leaves nothing to them, and how many are named.
+/// To go before a single one is what `before` is for.
+const SWALLOWED_MIN: usize = 2;
+const SWALLOWED_SHOWN: usize = 3;
+
 /// Looks at the rules of one table, in their order. Only rules that `of` accepts are reported; all count as earlier ones.
 pub fn lint(rules: &[Rule], cooldown_max: Duration, of: impl Fn(&Arc<Source>) -> bool) -> Vec<Lint> {
     let mut found = Vec::new();
     for (at, rule) in rules.iter().enumerate().filter(|(_, rule)| of(&rule.origin.source)) {
-        found.extend(reach(rule, rules.get(..at).unwrap_or_default()));
-        found.extend(catches_all(rule, rules.get(at + 1..).unwrap_or_default()));
+        let (earlier, later) = (rules.get(..at).unwrap_or_default(), rules.get(at + 1..).unwrap_or_default());
+        let never = never(rule);
+        if never.is_empty() {
+            found.extend(reach(rule, earlier));
+            found.extend(catches_all(rule, later).or_else(|| swallows(rule, later, &of)));
+        }
+        found.extend(never);
+        found.extend(excludes_nothing(rule));
         found.extend(needles(rule));
         found.extend(regexes(rule));
         found.extend(exceptions(rule));
@@ -77,6 +97,31 @@ pub fn covered_by<'r>(rule: &Rule, earlier: &'r [Rule]) -> Vec<&'r Rule> {
     all
 }
 
+/// Why no outcome fits the rule; empty if one may.
+fn never(rule: &Rule) -> Vec<Lint> {
+    let empty = empty_lists(&rule.when).into_iter().map(|field| {
+        let message =
+            format!("`{field}` of the rule `{}` is an empty list, which nothing fits: it never decides", rule.id);
+        warning(rule, Kind::EmptyList, message, format!("say what `{field}` may be, or remove it"))
+    });
+    let fields = contradiction(&rule.when).map(|found| {
+        let message = format!("the rule `{}` can never match: {}", rule.id, found.why);
+        warning(rule, Kind::Contradiction, message, found.help)
+    });
+    empty.chain(fields).collect()
+}
+
+fn excludes_nothing(rule: &Rule) -> Vec<Lint> {
+    let empty = rule.when.not.iter().flat_map(|not| empty_lists(not));
+    empty
+        .map(|field| {
+            let message =
+                format!("`{field}` under `not` of the rule `{}` is an empty list, which excludes nothing", rule.id);
+            warning(rule, Kind::EmptyList, message, format!("say what `{field}` may not be, or remove it"))
+        })
+        .collect()
+}
+
 fn reach(rule: &Rule, earlier: &[Rule]) -> Vec<Lint> {
     let all = covered_by(rule, earlier);
     if !all.is_empty() {
@@ -88,7 +133,10 @@ fn reach(rule: &Rule, earlier: &[Rule]) -> Vec<Lint> {
     }
     let mut found = Vec::new();
     for (field, value, one) in alternatives(&rule.when) {
-        if let Some(by) = earlier.iter().find(|earlier| covers(&earlier.when, &one)) {
+        if let Some(never) = contradiction(&one) {
+            let message = format!("`{field}: {value}` of the rule `{}` can never match: {}", rule.id, never.why);
+            found.push(warning(rule, Kind::Contradiction, message, "remove it here, or what excludes it"));
+        } else if let Some(by) = earlier.iter().find(|earlier| covers(&earlier.when, &one)) {
             let message = format!(
                 "`{field}: {value}` of the rule `{}` never decides: `{}`, before it, matches all that",
                 rule.id, by.id
@@ -114,6 +162,29 @@ fn catches_all(rule: &Rule, later: &[Rule]) -> Option<Lint> {
     Some(warning(rule, Kind::CatchAll, message, help))
 }
 
+/// Rules of the file itself that it leaves nothing to are reported where they stand.
+fn swallows(rule: &Rule, later: &[Rule], of: impl Fn(&Arc<Source>) -> bool) -> Option<Lint> {
+    let below = later.iter().filter(|later| *later.id != *FALLBACK && !of(&later.origin.source));
+    let all: Vec<&Rule> = below.filter(|later| covers(&rule.when, &later.when)).collect();
+    if all.len() < SWALLOWED_MIN {
+        return None;
+    }
+    let first = all.iter().take(SWALLOWED_SHOWN).map(|rule| format!("`{}`", rule.id)).collect::<Vec<_>>().join(", ");
+    let more = match all.len().saturating_sub(SWALLOWED_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "the rule `{}` matches all that {} rules behind it match, which then decide nothing: {first}{more}",
+        rule.id,
+        all.len()
+    );
+    let help = format!(
+        "add to `match` what tells this failure from theirs, or leave out `before`: then a new rule goes right before `{FALLBACK}`"
+    );
+    Some(warning(rule, Kind::Swallows, message, help))
+}
+
 fn advice(rule: &Rule, by: &[&Rule]) -> String {
     let below = by.iter().any(|by| !Arc::ptr_eq(&by.origin.source, &rule.origin.source));
     match by {
@@ -131,14 +202,28 @@ fn with_not(when: &When) -> impl Iterator<Item = &When> {
 
 fn needles(rule: &Rule) -> Vec<Lint> {
     let all = with_not(&rule.when).flat_map(|when| when.contains.iter().flatten());
-    let bare = all.filter(|needle| needle.trim().chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ',' | '-')));
-    bare.map(|needle| {
-        let message = format!("the needle `{needle}` of the rule `{}` is a bare number", rule.id);
-        let help =
-            "numbers stand in texts for many things; ask `httpStatus` or `errorCode`, or add the words beside it";
-        warning(rule, Kind::BareNumber, message, help)
+    all.filter_map(|needle| {
+        let bare = needle.trim().chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ',' | '-'));
+        let (kind, what, help) = if bare {
+            let help =
+                "numbers stand in texts for many things; ask `httpStatus` or `errorCode`, or add the words beside it";
+            (Kind::BareNumber, "a bare number", help)
+        } else if is_short(needle.trim()) {
+            let help =
+                "so little stands in nearly every text, within other words too; write the words that tell the failure";
+            (Kind::ShortNeedle, "very short", help)
+        } else {
+            return None;
+        };
+        let message = format!("the needle `{needle}` of the rule `{}` is {what}", rule.id);
+        Some(warning(rule, kind, message, help))
     })
     .collect()
+}
+
+/// One or two characters of a script that spells its words; where a sign is a syllable or a word, two say something.
+fn is_short(needle: &str) -> bool {
+    needle.chars().count() <= 2 && needle.chars().all(|c| c < '\u{1100}')
 }
 
 fn regexes(rule: &Rule) -> Vec<Lint> {

@@ -18,6 +18,7 @@ pub mod hint;
 mod index;
 pub mod lint;
 mod matcher;
+mod never;
 mod outcome;
 pub mod pattern;
 mod phrase;

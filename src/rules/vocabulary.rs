@@ -97,6 +97,14 @@ pub enum TransportFault {
     Protocol,
 }
 
+impl TransportFault {
+    /// Whether it ends a call before any part of an answer arrives: there is no status then, and no header field.
+    pub const fn is_before_any_answer(self) -> bool {
+        use TransportFault::{ChildExited, ConnectRefused, Dns, Tls};
+        matches!(self, ConnectRefused | Dns | Tls | ChildExited)
+    }
+}
+
 macro_rules! names {
     ($type:ty { $($variant:ident => $name:literal),+ $(,)? }) => {
         impl $type {

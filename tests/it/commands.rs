@@ -1,6 +1,8 @@
 //! The commands for people who write rules, as a shell sees them: what goes in, what comes out on which stream, and the exit
 //! code.
 
+mod lints;
+
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -354,79 +356,6 @@ fn a_replay_says_what_differs_where_rule_and_classification_stay() {
     let said = desk.run(&["replay", "recording.jsonl", "--rules", "layer.yaml", "-o", "json"]);
     let expected = serde_json::json!({"cooldown": ["-", "5m"], "scope": ["-", "GLOBAL"]});
     assert_eq!(said.json()["changes"][0]["differs"], expected, "{said:?}");
-}
-
-#[test]
-fn each_oddity_of_a_rule_is_a_warning_with_its_kind() {
-    let layer = r#"patterns:
-  - {id: bare, match: {httpStatus: 618, bodyContains: ["403"]}, classification: USER_INPUT}
-  - {id: wide, match: {httpStatus: 618, bodyRegex: ["(?i)(err|e).*"]}, classification: USER_INPUT}
-  - {id: unknown, match: {exceptionType: java.net.ConectException}, classification: TECHNICALLY_BROKEN}
-  - {id: long, match: {httpStatus: 619}, classification: USER_INPUT, cooldown: 20h}
-  - {id: first, match: {httpStatus: 620, bodyContains: [tea]}, classification: USER_INPUT}
-  - {id: second, match: {httpStatus: 620, bodyContains: [green tea, coffee]}, classification: USER_INPUT}
-  - {id: third, match: {httpStatus: 620, bodyContains: [black tea, coffee cup]}, classification: USER_INPUT}
-  - {id: fine, match: {httpStatus: 621, bodyContains: [water]}, classification: USER_INPUT}
-"#;
-    let config =
-        "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\nrules: {layers: [layer.yaml]}\ncooldown: {max: 12h}\n";
-    let desk = Desk::with(&[("layer.yaml", layer), ("toolvane.yaml", config)]);
-    let said = desk.run(&["check", "toolvane.yaml", "-o", "json"]);
-    let answer = said.json();
-    assert_eq!((said.code, &answer["valid"]), (0, &Value::Bool(true)));
-    let found: Vec<(&str, &str)> = answer["warnings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|warning| (warning["rule"].as_str().unwrap(), warning["kind"].as_str().unwrap()))
-        .collect();
-    let expected = [
-        ("bare", "bare-number"),
-        ("wide", "wide-regex"),
-        ("unknown", "unknown-exception"),
-        ("long", "long-cooldown"),
-        ("second", "shadowed"),
-        ("third", "unreachable"),
-    ];
-    assert_eq!(found, expected, "{answer:#}");
-    let lines: Vec<i64> = answer["warnings"].as_array().unwrap().iter().map(|w| w["line"].as_i64().unwrap()).collect();
-    assert_eq!(lines, [2, 3, 4, 5, 7, 8]);
-}
-
-#[test]
-fn a_class_of_its_own_that_is_all_a_rule_asks_for_is_a_warning() {
-    let rule = |more: &str| {
-        format!(
-            "patterns: [{{id: a, match: {{exceptionType: com.foo.BarException{more}}}, classification: UNCLEAR}}]\n"
-        )
-    };
-    let desk = Desk::with(&[("wide.yaml", &rule("")), ("narrow.yaml", &rule(", bodyContains: [bar is shut]"))]);
-    let warning = only_warning(&desk, "wide.yaml", "unknown-exception");
-    let help = warning["help"].as_str().unwrap();
-    assert!(help.contains("any error that came as an answer"), "{help}");
-    assert_eq!(warnings(&desk, "narrow.yaml"), serde_json::json!([]));
-}
-
-#[test]
-fn a_rule_that_takes_everything_before_others_is_reported() {
-    let rule = |before: &str| format!("patterns: [{{id: own, {before}match: {{}}, classification: UNCLEAR}}]\n");
-    let desk = Desk::with(&[("early.yaml", &rule("before: http-403, ")), ("late.yaml", &rule(""))]);
-    let warning = only_warning(&desk, "early.yaml", "catch-all");
-    let message = warning["message"].as_str().unwrap();
-    assert!(message.starts_with("the rule `own` matches everything: none of the "), "{message}");
-    assert_eq!(warnings(&desk, "late.yaml"), serde_json::json!([]));
-}
-
-/// What `check` warns of in a file.
-fn warnings(desk: &Desk, file: &str) -> Value {
-    desk.run(&["check", file, "-o", "json"]).json()["warnings"].take()
-}
-
-/// The one thing, of this kind, that `check` warns of in a file.
-fn only_warning(desk: &Desk, file: &str, kind: &str) -> Value {
-    let mut warnings = warnings(desk, file);
-    assert_eq!((warnings.as_array().map(Vec::len), &warnings[0]["kind"]), (Some(1), &kind.into()), "{warnings:#}");
-    warnings[0].take()
 }
 
 #[test]
