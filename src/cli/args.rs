@@ -134,7 +134,8 @@ impl Run {
 /// `toolvane check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Configuration files; rule files that they name are checked too.
+    /// Configuration files; rule files that they name are checked too. Rule files given by themselves are laid over the
+    /// bundled table in this order, as `test` does; files of cases may stand among them.
     #[arg(required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// The form of the answer.

@@ -51,12 +51,21 @@ pub struct Checked {
     pub code: u8,
 }
 
-/// Checks each file: a configuration with every rule file that it names, or a rule file by itself (its root has
-/// `patterns`).
+/// Checks each configuration with every rule file that it names, each file of cases (its root has `cases`), and the rule files
+/// (`patterns`) laid over each other in their order.
 pub fn check(files: &[PathBuf], how: How) -> Checked {
     let mut findings = Findings::default();
+    let mut layers = Vec::new();
     for file in files {
-        findings.file(file);
+        match Source::load(file) {
+            Ok(source) if has_root_key(&source, "patterns") => layers.push(source),
+            Ok(source) if has_root_key(&source, "cases") => findings.case_source(&source),
+            Ok(source) => findings.config(file, &source),
+            Err(report) => findings.problems(&report),
+        }
+    }
+    if !layers.is_empty() {
+        findings.layers(&layers);
     }
     findings.into_checked(how)
 }
@@ -78,19 +87,17 @@ struct Warning {
 }
 
 impl Findings {
-    fn file(&mut self, path: &Path) {
-        match Source::load(path) {
-            Ok(source) if has_root_key(&source, "patterns") => {
-                let looked = lints::of_file(&source);
-                if looked.is_ok() {
-                    self.rule_source(&source);
-                }
-                self.looked(looked);
-            }
-            Ok(source) if has_root_key(&source, "cases") => self.case_source(&source),
-            Ok(source) => self.config(path, &source),
-            Err(report) => self.problems(&report),
+    fn layers(&mut self, layers: &[Arc<Source>]) {
+        let looked = lints::of_files(layers);
+        let broken = looked.as_ref().err().map(Report::problems).unwrap_or_default();
+        let mut below: Vec<&str> = Vec::new();
+        for source in layers.iter().filter(|source| !broken.iter().any(|problem| Arc::ptr_eq(problem.source(), source)))
+        {
+            let over = if below.is_empty() { String::new() } else { format!(", laid over {}", below.join(", ")) };
+            self.rule_source(source, &over);
+            below.push(source.name());
         }
+        self.looked(looked);
     }
 
     fn config(&mut self, path: &Path, source: &Arc<Source>) {
@@ -152,7 +159,7 @@ impl Findings {
 
     fn rule_file(&mut self, path: &Path, named_by: &Arc<Source>, directory: &Path) {
         match Source::load(path) {
-            Ok(source) => self.rule_source(&source),
+            Ok(source) => self.rule_source(&source, ""),
             Err(report) => {
                 for problem in app::where_named(&report, named_by, directory).problems() {
                     self.report.push(problem.clone());
@@ -168,9 +175,13 @@ impl Findings {
         }
     }
 
-    fn rule_source(&mut self, source: &Arc<Source>) {
+    /// `over` says what it is laid over, where that is more than the bundled table.
+    fn rule_source(&mut self, source: &Arc<Source>, over: &str) {
         match load_alone(source, Limits::default()) {
-            Ok(table) => self.fine.push(format!("{}: fine, {}", source.name(), counted(table.rules().len(), "rule"))),
+            Ok(table) => {
+                let rules = counted(table.rules().len(), "rule");
+                self.fine.push(format!("{}: fine, {rules}{over}", source.name()));
+            }
             Err(report) => self.problems(&report),
         }
     }

@@ -12,12 +12,12 @@ use crate::yaml::{self, Place, Problem, Report, Source, duration_text};
 /// The longest cooldown where no configuration says another.
 const COOLDOWN_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// The warnings about one rule file, laid over the bundled table.
+/// The warnings about rule files, laid over the bundled table in this order.
 ///
 /// # Errors
-/// Every problem of the file.
-pub(super) fn of_file(source: &Arc<Source>) -> Result<Vec<Lint>, Report> {
-    of_layers(std::slice::from_ref(source), COOLDOWN_MAX)
+/// Every problem of every file.
+pub(super) fn of_files(sources: &[Arc<Source>]) -> Result<Vec<Lint>, Report> {
+    of_layers(sources, COOLDOWN_MAX)
 }
 
 /// The same for every table of a configuration. Files that cannot be read are none of its business.

@@ -58,9 +58,14 @@ fn sort(files: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<Arc<Source>>), Report> {
     report.into_result((layers, cases))
 }
 
-/// Whether the root of a file is a map with this key. A file that does not parse has none.
+/// Whether the root of a file is a map with this key, whatever else is wrong with it. A file that is no YAML has none.
 pub(super) fn has_root_key(source: &Arc<Source>, key: &str) -> bool {
-    yaml::read(source, |at| at.node().map(|root| root.get(key).is_some())).unwrap_or(false)
+    let mut has = false;
+    let _ = yaml::read(source, |at| {
+        has = at.node().is_some_and(|root| root.get(key).is_some());
+        Some(())
+    });
+    has
 }
 
 fn write<O: Write, W: Write>(form: TestForm, checked: &[Checked], gaps: &Gaps, streams: &mut Streams<O, W>) {

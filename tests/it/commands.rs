@@ -359,6 +359,44 @@ fn a_replay_says_what_differs_where_rule_and_classification_stay() {
 }
 
 #[test]
+fn a_key_that_stands_twice_in_a_rule_file_is_told_as_that_alone() {
+    let layer = "patterns:\n  - id: own\n    match: {httpStatus: 618}\n    match: {httpStatus: 619}\n    classification: UNCLEAR\n";
+    let cases = "cases:\n  - {status: 618, status: 619, expect: {rule: own}}\n";
+    let desk = Desk::with(&[("own.yaml", layer), ("cases.yaml", cases)]);
+    for (command, file, place) in [
+        ("check", "own.yaml", "own.yaml:4:5"),
+        ("test", "own.yaml", "own.yaml:4:5"),
+        ("check", "cases.yaml", "cases.yaml:2:19"),
+    ] {
+        let said = desk.run(&[command, file]);
+        assert_eq!(said.code, 78, "{said:?}");
+        assert!(said.words.contains(place) && said.words.contains("stands here twice"), "{said:?}");
+        assert_eq!(said.words.matches("error: ").count(), 1, "{said:?}");
+    }
+}
+
+#[test]
+fn rule_files_that_are_checked_together_are_laid_over_each_other_as_when_they_are_tested() {
+    let base = "patterns: [{id: base, before: http-403, match: {httpStatus: 403}, classification: UNCLEAR}]\n";
+    let over =
+        "patterns: [{id: over, before: base, match: {httpStatus: 403, bodyContains: tea}, classification: UNCLEAR}]\n";
+    let desk = Desk::with(&[("base.yaml", base), ("over.yaml", over)]);
+    let said = desk.run(&["check", "base.yaml", "over.yaml"]);
+    assert_eq!((said.code, said.words.as_str()), (0, ""));
+    assert_eq!(said.data, "base.yaml: fine, 1 rule\nover.yaml: fine, 1 rule, laid over base.yaml\n");
+    assert_eq!(desk.run(&["test", "base.yaml", "over.yaml"]).code, 0);
+    for command in ["check", "test"] {
+        let said = desk.run(&[command, "over.yaml", "base.yaml"]);
+        assert_eq!(said.code, 78);
+        assert!(said.words.contains("over.yaml:1:31") && said.words.contains("no rule `base`"), "{said:?}");
+    }
+    let shut = base.replace("id: base", "id: shut");
+    let late = "patterns: [{id: late, match: {httpStatus: 403, bodyContains: tea}, classification: UNCLEAR}]\n";
+    let said = Desk::with(&[("shut.yaml", &shut), ("late.yaml", late)]).run(&["check", "shut.yaml", "late.yaml"]);
+    assert!(said.words.contains("the rule `late` can never decide: `shut`"), "{said:?}");
+}
+
+#[test]
 fn settings_that_do_other_than_they_seem_to_are_warned_of() {
     let config = "backends: [{name: a, kind: mcp, url: 'http://h/mcp'}]\ndrain_announce: 30s\ndrain_timeout: 20s\n\
         admin: {tokens: [{name: ops, token: {env: NEVER_SET}, roles: [operator]}]}\n";
