@@ -72,6 +72,9 @@ fn described(flags: &OutcomeFlags, now: Now) -> Result<Exchange, Refused> {
         backend: flags.backend.as_deref().unwrap_or("backend").into(),
         targets: flags.target.iter().map(|host| host.to_lowercase()).collect(),
     };
+    if let Some(why) = described.contradiction() {
+        return Err((USAGE, format!("there is no such outcome: {why}")));
+    }
     let (credentialed, listed, session_tool) = (flags.credential, flags.listed, flags.session_tool);
     Ok(Exchange { now, credentialed, listed, session_tool, ..described.into_exchange() })
 }

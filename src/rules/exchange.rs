@@ -140,6 +140,25 @@ pub struct Described {
 }
 
 impl Described {
+    /// Why there is no such outcome: facts of which one excludes the other.
+    pub fn contradiction(&self) -> Option<String> {
+        let is_mcp = self.mcp_error.is_some() || self.rpc_code.is_some();
+        if self.mcp_error.is_some() && self.rpc_code.is_some() {
+            return Some("an answer is an MCP result or a JSON-RPC error, not both".to_owned());
+        }
+        if is_mcp && self.kind == Some(BackendKind::Http) {
+            return Some("a backend of kind http gives no MCP result and no JSON-RPC error".to_owned());
+        }
+        let fault = self.fault?;
+        let part = match self.status {
+            _ if is_mcp => "an MCP result or error",
+            Some(_) if fault.is_before_any_answer() => "a status",
+            None if fault.is_before_any_answer() && !self.headers.is_empty() => "a header field",
+            _ => return None,
+        };
+        Some(format!("{part} comes with an answer, and with the fault {fault} none does"))
+    }
+
     /// The exchange that is meant.
     pub fn into_exchange(self) -> Exchange {
         let is_mcp = self.mcp_error.is_some() || self.rpc_code.is_some();

@@ -140,6 +140,9 @@ impl Asked {
             backend: or(&self.backend, "backend"),
             targets: Vec::new(),
         };
+        if let Some(why) = described.contradiction() {
+            return Err(format!("there is no such outcome: {why}"));
+        }
         Ok(Exchange { now, credentialed: self.credential, ..described.into_exchange() })
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn exchange(fields: &Fields<'_>) -> Exchange {
     let kind = fields.opt("kind", "what the backend speaks", |at| {
         at.word(&[("mcp", BackendKind::Mcp), ("http", BackendKind::Http)])
     });
-    Described {
+    let described = Described {
         kind,
         status: status.and_then(|status| u16::try_from(status).ok()),
         headers: headers.unwrap_or_default(),
@@ -43,8 +43,11 @@ pub(super) fn exchange(fields: &Fields<'_>) -> Exchange {
         tool: tool.unwrap_or_default(),
         backend: backend.unwrap_or_default(),
         targets: targets.unwrap_or_default().iter().map(|host| host.to_lowercase()).collect(),
+    };
+    if let Some(why) = described.contradiction() {
+        fields.at().fail::<()>(format!("there is no such outcome: {why}"));
     }
-    .into_exchange()
+    described.into_exchange()
 }
 
 fn headers(at: At<'_>) -> Option<HeaderMap> {

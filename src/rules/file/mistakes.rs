@@ -511,3 +511,14 @@ fn a_test_says_match_or_no_match() {
       |                                   ^^^
     "##);
 }
+
+#[test]
+fn a_test_describes_an_outcome_that_there_is() {
+    insta::assert_snapshot!(rule("match: {}\n    tests: [{kind: http, rpcCode: 7, expect: match}]"), @r##"
+    error: there is no such outcome: a backend of kind http gives no MCP result and no JSON-RPC error
+     --> rules.yaml:5:13
+      |
+    5 |     tests: [{kind: http, rpcCode: 7, expect: match}]
+      |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    "##);
+}

@@ -183,8 +183,12 @@ async fn the_form_explains_an_outcome_and_says_what_is_wrong_with_one() {
     for words in ["http-403", "USER_PERMISSION", "earlier rules", "&#60;script&#62;no"] {
         assert!(answer.text.contains(words), "{words}: {}", answer.text);
     }
-    for (form, words) in [("", "say what came"), ("status=7", "from 100 to 999"), ("headers=x&status=500", "no field")]
-    {
+    for (form, words) in [
+        ("", "say what came"),
+        ("status=7", "from 100 to 999"),
+        ("headers=x&status=500", "no field"),
+        ("exception=dns&status=503", "there is no such outcome"),
+    ] {
         let answer = send(&process, "/explain", &[], form).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{form}");
         assert!(answer.text.contains(words), "{form}: {}", answer.text);
