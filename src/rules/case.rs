@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,6 +21,7 @@ use crate::clock::{Now, Wall};
 use crate::json::{self, Misfit};
 use crate::mcp::Format;
 use crate::mcp::answer::{EXCERPT_LIMIT, Reader, Seen, Trouble};
+use crate::yaml::nearest;
 
 /// A case as it was read.
 #[derive(Clone, Debug)]
@@ -39,6 +41,14 @@ pub enum BadCase {
         /// What is wrong, and where.
         #[from]
         source: Misfit,
+    },
+    /// A member that is nearly one that cases have.
+    #[error("not a case: unknown member `{name}`, did you mean `{meant}`? Read are {}", MEMBERS.map(|name| format!("`{name}`")).join(", "))]
+    Member {
+        /// As it is written.
+        name: String,
+        /// What was probably meant.
+        meant: &'static str,
     },
     /// Nothing to judge.
     #[error("a case needs one of `response`, `exchange`, `transport` and `outcome`")]
@@ -70,6 +80,10 @@ pub struct Decision {
     pub health_action: HealthAction,
 }
 
+/// The members of a case that are read. Whatever else stands there is its writer's own, such as what is expected of it.
+const MEMBERS: [&str; 11] =
+    ["id", "service", "server", "tool", "arguments", "request", "response", "exchange", "transport", "outcome", "at"];
+
 /// A case as it is written down. One of `response`, `exchange`, `transport` and `outcome` must be there.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "Case")]
@@ -95,7 +109,8 @@ pub struct Raw {
     /// The answer of an HTTP API.
     #[serde(default)]
     response: Option<RawAnswer>,
-    /// The answer of an MCP server, its body as it came: JSON, or a stream of events.
+    /// The answer of an MCP server, its body as it came: JSON, or a stream of events. Without a `content-type` it is read as
+    /// what it looks like.
     #[serde(default)]
     exchange: Option<RawAnswer>,
     /// Why no answer came, or not all of it.
@@ -110,12 +125,21 @@ pub struct Raw {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "recordings of calls hold them; nothing follows from them")]
 struct RawRequest {
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    #[serde(default)]
+    method: Value,
+    #[serde(default)]
+    path: Value,
+    #[serde(default)]
+    body: Value,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct RawAnswer {
     #[serde(default)]
     status: Option<u16>,
@@ -126,6 +150,8 @@ struct RawAnswer {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "recordings of processes hold more than is judged")]
 struct RawTransport {
     /// Such as `connect_refused`, `timeout`, `dns_failure`, `tls_error`, `connection_reset`, `body_truncated`,
     /// `sse_ended_without_response`, `child_exited`, `client_cancelled`.
@@ -134,14 +160,30 @@ struct RawTransport {
     detail: Option<String>,
     #[serde(default)]
     stderr_tail: Option<String>,
+    #[serde(default)]
+    after_s: Value,
+    #[serde(default)]
+    exit_code: Value,
+    #[serde(default)]
+    signal: Value,
 }
 
 /// Reads one case; `now` stands in for the time of receipt.
 ///
 /// # Errors
-/// If the line is no JSON object of one of the three forms.
+/// If the line is no JSON object of one of the three forms, or has a member that is not known.
 pub fn read(line: &str, now: Now) -> Result<Case, BadCase> {
-    json::read::<Raw>(line.as_bytes())?.into_case(now)
+    let raw = json::read::<Raw>(line.as_bytes())?;
+    misspelt(line).map_or_else(|| raw.into_case(now), Err)
+}
+
+/// The first member that is not known and nearly one that is.
+fn misspelt(line: &str) -> Option<BadCase> {
+    let members: BTreeMap<String, IgnoredAny> = serde_json::from_str(line).ok()?;
+    members.into_keys().filter(|name| !MEMBERS.contains(&&**name)).find_map(|name| {
+        let meant = nearest(&name, MEMBERS.into_iter())?;
+        Some(BadCase::Member { name, meant })
+    })
 }
 
 impl Raw {
@@ -229,7 +271,11 @@ fn has_credential(fields: &BTreeMap<String, String>) -> bool {
 /// The messages of an MCP body: of an HTTP answer by its content type, of a child process one a line.
 fn take_messages(exchange: &mut Exchange, body: &str, broke_off: bool) {
     let seen = match exchange.status {
-        Some(_) => messages(Format::of(exchange.header("content-type")), body, broke_off),
+        Some(_) => messages(
+            exchange.header("content-type").map_or_else(|| looks_like(body), |kind| Format::of(Some(kind))),
+            body,
+            broke_off,
+        ),
         None => body.lines().flat_map(|line| messages(Format::Json, line, false)).collect(),
     };
     let mut trouble: Option<&Trouble> = None;
@@ -252,6 +298,19 @@ fn take_messages(exchange: &mut Exchange, body: &str, broke_off: bool) {
     match trouble {
         Some(trouble) if exchange.status.is_some() && !broke_off => exchange.take_trouble(trouble),
         _ => {}
+    }
+}
+
+/// The framing of a body of which nobody says what it is.
+fn looks_like(body: &str) -> Format {
+    let start = body.trim_start();
+    let is_event = |field: &&str| start.starts_with(*field);
+    if start.starts_with(['{', '[']) {
+        Format::Json
+    } else if ["data:", "event:", "id:", "retry:", ":"].iter().any(is_event) {
+        Format::EventStream
+    } else {
+        Format::Other
     }
 }
 
@@ -383,6 +442,14 @@ mod tests {
             decided(&case),
             (Some("INTERMITTENT"), Some("BACKEND_UNREACHABLE"), Some("body-truncated".to_owned()))
         );
+    }
+
+    #[test]
+    fn the_members_that_messages_name_are_those_of_the_schema() {
+        let schema = serde_json::to_value(schemars::schema_for!(Raw)).unwrap();
+        let mut members = MEMBERS;
+        members.sort_unstable();
+        assert_eq!(schema["properties"].as_object().unwrap().keys().collect::<Vec<_>>(), members);
     }
 
     #[test]

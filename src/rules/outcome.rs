@@ -25,7 +25,7 @@ const MASK: &str = "***";
 
 /// What was judged. Arguments of the call are not part of it, only the hosts that they name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Outcome {
     backend: Arc<str>,
     tool: Arc<str>,
@@ -59,6 +59,7 @@ pub struct Outcome {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct RecordedFault {
     kind: TransportFault,
     #[serde(default)]

@@ -294,6 +294,54 @@ fn a_bad_line_of_cases_is_named_by_its_own_number_and_column() {
 }
 
 #[test]
+fn a_member_that_cases_do_not_have_is_refused_by_name_with_those_that_they_have() {
+    let desk = Desk::with(&[]);
+    for (case, words) in [
+        (
+            r#"{"response": {"status": 500, "bdy": "x"}}"#,
+            "`response.bdy`: unknown field `bdy`, expected one of `status`, `headers`, `body`",
+        ),
+        (r#"{"exchange": {"stats": 500}}"#, "unknown field `stats`, expected one of `status`, `headers`, `body`"),
+        (
+            r#"{"transport": {"kind": "timeout", "detial": "x"}}"#,
+            "unknown field `detial`, expected one of `kind`, `detail`",
+        ),
+        (r#"{"outcome": {"status": 500, "txt": "x"}}"#, "unknown field `txt`, expected one of `backend`, `tool`"),
+        (
+            r#"{"response": {"status": 500}, "argumnets": {}}"#,
+            "unknown member `argumnets`, did you mean `arguments`? Read are `id`",
+        ),
+    ] {
+        for arguments in [&["explain", "--case", "-"][..], &["classify"], &["replay", "-"]] {
+            let said = desk.run_with(arguments, case);
+            assert_eq!(said.code, 1, "{arguments:?} {said:?}");
+            assert!(said.words.contains(words), "{words} in {said:?}");
+        }
+    }
+    let labelled =
+        r#"{"id": 1, "response": {"status": 500}, "expect": {}, "origin": "x", "wire": "stdio", "tags": []}"#;
+    assert_eq!(desk.run_with(&["classify"], labelled).code, 0, "what is no misspelt member is its writer's own");
+}
+
+#[test]
+fn an_mcp_answer_without_a_content_type_is_read_as_what_it_looks_like() {
+    let body =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":[{"type":"text","text":"permission denied"}]}}"#;
+    let desk = Desk::with(&[]);
+    let said = |status: u16, headers: Value, body: &str| {
+        let exchange = serde_json::json!({"status": status, "headers": headers, "body": body});
+        let case = serde_json::json!({"id": 1, "server": "s", "tool": "t", "exchange": exchange}).to_string();
+        desk.run_with(&["classify"], &case).json()["signature"].clone()
+    };
+    let none = serde_json::json!({});
+    let json = said(200, serde_json::json!({"content-type": "application/json"}), body);
+    assert_eq!(said(200, none.clone(), body), json);
+    assert_eq!(said(200, none.clone(), &format!("event: message\ndata: {body}\n\n")), json);
+    assert_eq!(said(200, none, "<p>Sign in</p>"), "bad-answer");
+    assert_eq!(said(200, serde_json::json!({"content-type": "text/plain"}), body), "bad-answer");
+}
+
+#[test]
 fn a_program_that_reads_is_told_of_broken_files_in_its_own_form() {
     let desk =
         Desk::with(&[("layer.yaml", "patterns:\n  - {id: a, mach: {httpStatus: 500}, classification: UNCLEAR}\n")]);
