@@ -305,28 +305,34 @@ def kind(schema):
 
 def rule_keys(file):
     """The keys that one reader of rule files takes: key, what it does, the words that it may be, whether it must be there."""
-    text = (REPO / "src" / "rules" / "file" / file).read_text()
+    folder = REPO / "src" / "rules" / "file"
+    text = (folder / file).read_text()
     lists = {
         name: re.findall(r'\("([\w-]+)"', body)
-        for name, body in re.findall(r"const (\w+): \[[^=]*= \[(.*?)\];", text, re.DOTALL)
+        for source in sorted(folder.glob("*.rs"))
+        for name, body in re.findall(r"const (\w+): \[[^=]*= \[(.*?)\];", source.read_text(), re.DOTALL)
     }
     readers = list(re.finditer(r'fields\s*\.(opt|need|word|flag)\(\s*"(\w+)",\s*"([^"]+)"', text))
     for found, following in zip(readers, [*readers[1:], None], strict=True):
         rest = text[found.end() : following.start() if following else found.end() + 200].split(";")[0]
-        named = re.search(r"&([A-Z_]+)\b", rest)
+        named = re.search(r"&(?:\w+::)?([A-Z_]+)\b", rest)
         words = lists.get(named[1], []) if named else re.findall(r'\("([\w-]+)",', rest)
         words = ["true", "false"] if found[1] == "flag" or "at.bool()" in rest else words
         yield found[2], found[3], words, found[1] == "need"
 
 
+def key_table(file, leave_out=(), only=None):
+    rows = [
+        (f"`{key}`" + (" (must be there)" if needed else ""), ", ".join(f"`{value}`" for value in values), about)
+        for key, about, values, needed in rule_keys(file)
+        if key not in leave_out and (only is None or key in only)
+    ]
+    return table(("key", "one of", "what it says"), rows)
+
+
 def rules(_):
     def section(title, words, file, leave_out=()):
-        rows = [
-            (f"`{key}`" + (" (must be there)" if needed else ""), ", ".join(f"`{value}`" for value in values), about)
-            for key, about, values, needed in rule_keys(file)
-            if key not in leave_out
-        ]
-        return [f"## {title}", words, table(("key", "one of", "what it says"), rows)]
+        return [f"## {title}", words, key_table(file, leave_out)]
 
     parts = [
         "# Rules",
@@ -337,6 +343,50 @@ def rules(_):
         *section("`match`", "Fields are ANDed, lists are ORed, `{}` matches everything.", "when.rs"),
         *section("What follows", "Stands in the rule, beside `match`.", "then.rs"),
         *section("`tests`", "Each is an outcome, and whether the rule matches it.", "cases.rs"),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+CASES = """```yaml
+cases:
+  - name: too many calls
+    status: 429
+    headers: {retry-after: "30"}
+    expect: {classification: INTERMITTENT, hint: 30s}
+  - name: nobody listens
+    exceptionType: connect-refused
+    expect: {rule: fault-connect-refused, dispatchCode: BACKEND_UNREACHABLE}
+  - name: a tool that lacks an argument
+    rpcCode: -32602
+    body: "missing argument: id"
+    expect: {classification: USER_INPUT}
+```"""
+
+
+def cases(_):
+    of_case = ("name", "expect")
+    parts = [
+        "# Cases",
+        MADE,
+        "A file of cases (`cases: [...]`) names outcomes, each with what must come of it. `toolvane test RULES… CASES…` judges them by"
+        " the bundled table with these rule files over it, and exits with 1 if one does not come out so; `toolvane check` reads it"
+        " without judging.",
+        CASES,
+        "## A case",
+        "Unknown keys are errors; keys that begin with `x-` are ignored.",
+        key_table("suite.rs", only=of_case),
+        "## The outcome",
+        "Stands in the case, beside `expect`, and in the `tests` of a rule. Facts that exclude each other, such as `kind: http` and"
+        " `rpcCode`, are errors.",
+        key_table("cases.rs", leave_out={"expect"}),
+        "## `expect`",
+        "At least one of them; what is left out may be anything.",
+        key_table("suite.rs", leave_out=of_case),
+        "## Cases in JSON",
+        "`toolvane classify`, `explain --case`, `replay` and `POST /v1/explain` take an outcome as it was on the wire, one JSON object"
+        " a line: [Case](api.md#case). Without a `content-type` an MCP answer is read as what it looks like: JSON, or a stream of"
+        " events. Unknown members of its parts are errors. Beside them a case may have members of its own, such as what is expected"
+        " of it; in files, one whose name is nearly that of a known member is an error too.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -365,7 +415,14 @@ def commands(binary):
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"configuration": configuration, "rules": rules, "metrics": metric_names, "api": routes, "commands": commands}
+PAGES = {
+    "configuration": configuration,
+    "rules": rules,
+    "cases": cases,
+    "metrics": metric_names,
+    "api": routes,
+    "commands": commands,
+}
 
 
 def main():

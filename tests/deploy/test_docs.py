@@ -129,7 +129,7 @@ def test_every_page_is_listed():
 
 
 def test_every_configuration_in_the_documents_is_valid(binary, tmp_path):
-    """A YAML block is a whole configuration, a rule file, or an excerpt that one backend makes whole."""
+    """A YAML block is a whole configuration, a rule file, a file of cases, or an excerpt that one backend makes whole."""
     numbers = itertools.count()
     seen = 0
     for page in pages():
@@ -141,7 +141,7 @@ def test_every_configuration_in_the_documents_is_valid(binary, tmp_path):
                 (tmp_path / named[1]).write_text(text)
         for text in texts:
             file = tmp_path / f"{next(numbers)}.yaml"
-            whole = re.search(r"^(backends|patterns):", text, re.MULTILINE)
+            whole = re.search(r"^(backends|patterns|cases):", text, re.MULTILINE)
             added = "" if whole else "backends: [{name: backend, kind: mcp, url: 'http://127.0.0.1:9000/mcp'}]\n"
             file.write_text(text + added)
             said = subprocess.run([binary, "check", file], capture_output=True, text=True)

@@ -158,6 +158,14 @@ fn cases_say_what_must_come_of_an_outcome_field_by_field() {
 }
 
 #[test]
+fn the_example_on_the_page_of_cases_holds() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/cases.md")).unwrap();
+    let example = page.split_once("```yaml\n").and_then(|(_, rest)| rest.split_once("```")).expect("an example").0;
+    let said = Desk::with(&[("cases.yaml", example)]).run(&["test", "cases.yaml"]);
+    assert_eq!((said.code, said.words.as_str()), (0, "3 tests, 0 failed\n"), "{said:?}");
+}
+
+#[test]
 fn junit_names_every_test_and_the_failures() {
     let broken = LAYER.replace("\"all used up\"", "\"a < b & c\"");
     let said = Desk::with(&[("bad.yaml", &broken)]).run(&["test", "bad.yaml", "-o", "junit"]);
