@@ -87,6 +87,13 @@ pub(crate) fn is_plainly_data(token: &[u8]) -> bool {
     !stands_in_errors && value != b'n' && !holds(b"error") && !holds(b"\\u")
 }
 
+/// Whether what follows the opening brace of an object is its end, or a member that errors have, quoted in any way.
+pub(crate) fn begins_as_error(inside: &str) -> bool {
+    let inside = inside.trim_start_matches([' ', '\n', '\r', '\t', '\\']);
+    let name = inside.strip_prefix(['"', '\'']).and_then(|inside| inside.split(['"', '\'']).next());
+    inside.starts_with('}') || name.is_some_and(|name| OF_ERRORS.contains(&super::codes::normal(name).as_str()))
+}
+
 /// The first key of the object, if it is a plain word, and the first byte of its value.
 fn first_member(token: &[u8]) -> Option<(&str, u8)> {
     let (inside, quote): (_, &[u8]) = match token {

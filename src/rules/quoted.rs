@@ -3,6 +3,8 @@
 
 use http::StatusCode;
 
+use super::envelope;
+
 /// The most statuses that are taken from one text.
 const STATUSES_MAX: usize = 8;
 /// How far before a number its position is judged, in bytes.
@@ -150,9 +152,9 @@ fn begins_report(after: &str) -> bool {
     [": ", " {", " - ", " \"", ", "].iter().any(|start| after.starts_with(start))
 }
 
-/// A body in JSON follows: `upstream: 403 {"message"…`.
+/// A body in JSON follows that begins as errors do: `upstream: 403 {"message"…`, not `pages: 403 {"first"…`.
 fn precedes_body(after: &str) -> bool {
-    [" {", ": {", " - {"].iter().any(|start| after.starts_with(start))
+    [" {", ": {", " - {"].iter().find_map(|start| after.strip_prefix(start)).is_some_and(envelope::begins_as_error)
 }
 
 #[cfg(test)]
@@ -179,6 +181,9 @@ mod tests {
             ("stock: 403 {\"message\": \"no\"}", vec![403]),
             ("stock: 404: {\"message\": \"no\"}", vec![404]),
             ("call of stock: 500 - {}", vec![500]),
+            ("stock: 403 {\\\"errorCode\\\": 7}", vec![403]),
+            ("stock: 403 {'detail': 'no'}", vec![403]),
+            ("pages: 403 {\"first\": 1}", vec![]),
             ("listed 404 rows", vec![]),
             ("rows: 404 of {\"all\": 9}", vec![]),
             ("rows: 404", vec![]),
