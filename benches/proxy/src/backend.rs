@@ -26,9 +26,13 @@ fn with_length(status: &str, content_type: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A tool result of about `size` bytes.
+/// A tool result of about `size` bytes; one that is an error complains about the arguments, which takes no tool away.
 fn result(size: usize, is_error: bool) -> String {
-    let line = "the quick brown fox jumps over the lazy dog and says so; ";
+    let line = if is_error {
+        "Invalid arguments: `limit` must be a number between 1 and 100; "
+    } else {
+        "the quick brown fox jumps over the lazy dog and says so; "
+    };
     let text: String = line.chars().cycle().take(size.saturating_sub(110)).collect();
     format!(
         r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":{is_error}}}}}"#

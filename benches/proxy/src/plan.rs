@@ -66,7 +66,9 @@ fn subject(name: &'static str, peer: Peer, call: &Call<'_>, connections: usize, 
 /// nginx, a second nginx as the control, toolvane, and toolvane with judging off: the same process on a path that is none
 /// of the MCP endpoint.
 fn four(case: &'static str, size: usize, status: u16, connections: usize) -> Vec<Subject> {
-    let call = Call { case, size, ..Call::default() };
+    // Of a tool that stays DOWN call after call, only one that is observed is called on.
+    let tool = if status == 200 { "tool_1" } else { "tool_5" };
+    let call = Call { case, size, tool, ..Call::default() };
     let mut control = subject("nginx (control)", Peer::Nginx, &call, connections, status);
     control.instance = "nginx-control";
     vec![
@@ -75,6 +77,17 @@ fn four(case: &'static str, size: usize, status: u16, connections: usize) -> Vec
         subject("toolvane", FULL, &call, connections, status),
         subject("toolvane, judging off", FULL, &Call { path: "/plain", ..call.clone() }, connections, status),
     ]
+}
+
+/// The same with another request id in each head, as tracing has it: no head of a connection is the one before.
+fn fresh() -> Vec<Subject> {
+    let mut all = four("json1k", 500, 200, 64);
+    for subject in &mut all {
+        let path = if subject.name == "toolvane, judging off" { "/plain" } else { "/mcp" };
+        let call = Call { path, ..Call::default() };
+        subject.work.requests = Arc::new((0..1_000).map(|number| call.named(number)).collect());
+    }
+    all
 }
 
 fn case(id: &'static str, title: &'static str, drive: Drive, subjects: Vec<Subject>) -> Case {
@@ -102,6 +115,7 @@ pub fn cases(quick: bool) -> Vec<Case> {
     let closed = Drive::Closed;
     let mut all = vec![
         case("forward", "1 KiB JSON, 64 connections", closed, forward),
+        case("fresh", "1 KiB JSON, another request id in each head", closed, fresh()),
         case("iserror", "isError: true", closed, four("iserror", 500, 200, 64)),
         case("json64k", "64 KiB JSON", closed, four("json64k", 500, 200, 32)),
         case("sse20", "SSE answer of 20 events", closed, unbuffered("sse20", 64)),

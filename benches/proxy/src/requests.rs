@@ -39,6 +39,15 @@ impl Default for Call<'_> {
 impl Call<'_> {
     /// A `tools/call` with ten headers.
     pub fn bytes(&self) -> Vec<u8> {
+        self.with(&[])
+    }
+
+    /// One with the number of the request in its head.
+    pub fn named(&self, number: usize) -> Vec<u8> {
+        self.with(&[("x-request-id", &format!("4bf92f35-77b3-4da6-a3ce-{number:012}"))])
+    }
+
+    fn with(&self, more: &[(&str, &str)]) -> Vec<u8> {
         let filler: String = "find the third of the seven reports about rain "
             .chars()
             .cycle()
@@ -48,7 +57,7 @@ impl Call<'_> {
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{}","arguments":{{"query":"{filler}","limit":10}},"_meta":{{"progressToken":1}}}}}}"#,
             self.tool
         );
-        post(self.path, self.case, &self.headers(), &body)
+        post(self.path, self.case, &[&self.headers(), more].concat(), &body)
     }
 
     /// A `tools/list`.
