@@ -58,6 +58,17 @@ impl<'a> Raw<'a> {
     }
 }
 
+/// Most strings of a message are shorter: a search that looks at many bytes at once takes longer to begin than they take to
+/// read.
+const SHORT: usize = 24;
+
+/// Where the next quote or backslash stands.
+pub(super) fn quote_or_escape(rest: &[u8]) -> Option<usize> {
+    let (near, far) = rest.split_at_checked(SHORT).unwrap_or((rest, &[]));
+    let is_one = |byte: &u8| matches!(byte, b'"' | b'\\');
+    near.iter().position(is_one).or_else(|| memchr2(b'"', b'\\', far).map(|found| near.len() + found))
+}
+
 /// Reads a text from its beginning. After a [`Fault`] its position means nothing.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
@@ -209,7 +220,7 @@ impl<'a> Cursor<'a> {
         self.at += 1;
         let mut has_escapes = false;
         loop {
-            let Some(found) = memchr2(b'"', b'\\', self.text.get(self.at..).unwrap_or_default()) else {
+            let Some(found) = quote_or_escape(self.text.get(self.at..).unwrap_or_default()) else {
                 return Err(Fault::Syntax(self.text.len()));
             };
             self.at += found;

@@ -4,7 +4,7 @@
 //! member that is spelled with escapes or there twice) is `None`, for the [`Reader`](super::Reader) to read. What it does
 //! recognise, the reader would read in the same way: it asks no less of the JSON than the reader does.
 
-use memchr::memchr2;
+use super::super::json::quote_or_escape;
 
 /// Longest id that counts as one, in bytes of raw JSON; as in the reader.
 const ID_MAX: usize = 1_024;
@@ -235,7 +235,7 @@ impl<'a> Eye<'a> {
         self.at += 1;
         let mut escaped = false;
         loop {
-            self.at += memchr2(b'"', b'\\', self.text.get(self.at..)?)? + 1;
+            self.at += quote_or_escape(self.text.get(self.at..)?)? + 1;
             if self.text.get(self.at - 1) == Some(&b'"') {
                 return Some(escaped);
             }
