@@ -156,6 +156,11 @@ impl Now {
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Both clocks at this moment.
     fn now(&self) -> Now;
+
+    /// The monotonic clock at this moment.
+    fn tick(&self) -> Tick {
+        self.now().tick
+    }
 }
 
 /// The machine's clocks.
@@ -163,13 +168,17 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    fn now(&self) -> Now {
+    fn tick(&self) -> Tick {
         let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let seconds = u64::try_from(boot.tv_sec).unwrap_or(0);
         let sub_millis = u64::try_from(boot.tv_nsec).unwrap_or(0) / 1_000_000;
+        Tick(seconds * 1000 + sub_millis)
+    }
+
+    fn now(&self) -> Now {
+        let tick = self.tick();
         #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
         let wall = Wall::from(SystemTime::now());
-        let tick = Tick(seconds * 1000 + sub_millis);
         let before = APART.load(Ordering::Relaxed);
         let apart = steady(before, tick, wall);
         if apart != before {

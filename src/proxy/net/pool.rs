@@ -49,7 +49,7 @@ impl<C: Pooled> Pool<C> {
 
     /// The connection that was used last, if one is ready.
     pub(super) fn take(&self) -> Option<C> {
-        let now = self.clock.now().tick;
+        let now = self.clock.tick();
         let mut shelf = self.lock(Workers::here());
         while let Some((since, mut connection)) = shelf.connections.pop_back() {
             self.count.fetch_sub(1, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl<C: Pooled> Pool<C> {
         if self.count.load(Ordering::Relaxed) >= self.max_idle && shelf.connections.pop_front().is_some() {
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
-        shelf.connections.push_back((self.clock.now().tick, connection));
+        shelf.connections.push_back((self.clock.tick(), connection));
         self.count.fetch_add(1, Ordering::Relaxed);
         if !std::mem::replace(&mut shelf.reaping, true) {
             tokio::spawn(reap(Arc::downgrade(self), here, self.idle_timeout));
@@ -89,7 +89,7 @@ impl<C: Pooled> Pool<C> {
 
     /// Closes what is idle for too long on a shelf; tells whether anything is left.
     fn prune(&self, shelf: usize) -> bool {
-        let now = self.clock.now().tick;
+        let now = self.clock.tick();
         let mut shelf = self.lock(shelf);
         let before = shelf.connections.len();
         let idle_timeout = self.idle_timeout;

@@ -11,14 +11,17 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// `inner`, polled at first and then only when it was woken.
 pub(super) fn rarely<F: Future>(inner: F) -> Rarely<F> {
-    let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: Mutex::new(Waker::noop().clone()) });
-    Rarely { inner: Box::pin(inner), waker: Waker::from(Arc::clone(&bell)), bell }
+    let task = Waker::noop();
+    let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: Mutex::new(task.clone()) });
+    Rarely { inner: Box::pin(inner), waker: Waker::from(Arc::clone(&bell)), bell, task: task.clone() }
 }
 
 pub(super) struct Rarely<F> {
     inner: Pin<Box<F>>,
     bell: Arc<Bell>,
     waker: Waker,
+    /// The task that the bell wakes.
+    task: Waker,
 }
 
 /// Rung by what the future waits for; passes it on to the task.
@@ -29,10 +32,7 @@ struct Bell {
 
 impl Bell {
     fn remember(&self, waker: &Waker) {
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
-        if !task.will_wake(waker) {
-            task.clone_from(waker);
-        }
+        self.task.lock().unwrap_or_else(PoisonError::into_inner).clone_from(waker);
     }
 }
 
@@ -49,8 +49,12 @@ impl<F: Future> Future for Rarely<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
         // First the waker, then the look: a bell that rings in between wakes the task that is being polled.
-        this.bell.remember(cx.waker());
-        if !this.bell.rung.swap(false, Ordering::AcqRel) {
+        if !this.task.will_wake(cx.waker()) {
+            this.task.clone_from(cx.waker());
+            this.bell.remember(cx.waker());
+        }
+        // What rings after this look wakes the task by the waker that is there.
+        if !this.bell.rung.load(Ordering::Acquire) || !this.bell.rung.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
         this.inner.as_mut().poll(&mut Context::from_waker(&this.waker))
