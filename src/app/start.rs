@@ -293,8 +293,7 @@ fn serve(
         over.over().await;
         cut.cut();
     });
-    let service = move |request, conn| proxy.handle(request, conn);
-    Ok(tokio::spawn(net::serve_on(workers, listeners, service, limits, signal)))
+    Ok(tokio::spawn(net::serve_on(workers, listeners, proxy, limits, signal)))
 }
 
 fn announce(telemetry: &Telemetry, config: &Config, listen: &[SocketAddr], admin: SocketAddr) {

@@ -5,6 +5,7 @@
 //! depend on the size of a message, and what it sees does not depend on the chunking. It sees what a client would: an
 //! event counts once its blank line has arrived, a JSON body once it is complete.
 
+mod apart;
 mod draft;
 mod glance;
 mod reader;
@@ -12,6 +13,7 @@ mod tree;
 
 use super::excerpt::Excerpt;
 
+pub use apart::Apart;
 pub use glance::{Glance, IsPlain, Success, glance};
 pub use reader::{EXCERPT_LIMIT, Reader};
 

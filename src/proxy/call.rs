@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, response};
+use http::{HeaderMap, Response, StatusCode};
 
 use super::access::{self, Access};
 use super::answer;
 use super::facts::{Effect, Facts, Reason, given_up_words, no_answer};
 use super::gate::{Refusal, Wanted};
 use super::inflight::Waiting;
-use super::mcp::Held;
-use super::net::{Body, Cause, Collected, Fault, Side, at_hand, collect};
+use super::mcp::{Held, Posted};
+use super::net::{Answered, Body, Cause, Collected, Fault, Side, Whole, at_hand, collect};
 use super::observe::{Expected, GRPC_STATUS, Head, Observer, Place};
 use super::reading::Reading;
 use super::ticket::Judged;
@@ -30,16 +30,18 @@ const HELD_FAILURE: usize = 64 * 1024;
 const INVALID_PARAMS: i64 = -32602;
 
 /// Carries one call.
-pub(super) async fn call(visit: &mut Visit, mut held: Held, request: &Request<'_>, tool: &str) -> Response<Body> {
+pub(super) async fn call(visit: &mut Visit, posted: Posted, request: &Request<'_>, tool: &str) -> Answered {
     let wanted = Wanted::of(visit, tool);
-    visit.origin = visit.origin_of(&held.parts.headers, Some((&held.bytes, request.id)));
-    let passes = request.params.is_continuation || headers_disagree(&held.parts.headers, request, tool);
+    visit.origin = visit.origin_of(posted.headers(), Some((posted.bytes(), request.id)));
+    let passes = request.params.is_continuation || headers_disagree(posted.headers(), request, tool);
     let looker = visit.looker_at(visit.started);
     let shape = Shape { id: request.id, has_task: request.params.has_task };
     let admitted = match if passes { looker.policy_on(&wanted.at, &wanted.settings) } else { looker.access_to(&wanted) }
     {
         Access::NoRole => match wanted.place(visit) {
-            Ok(_place) => return Box::pin(unknown::unknown_tool(visit, held, request.id, tool)).await,
+            Ok(_place) => {
+                return Box::pin(unknown::unknown_tool(visit, posted.held(), request.id, tool)).await.into();
+            }
             Err(refusal) => Err(refusal),
         },
         Access::Disallowed => Err(wanted.refuse(visit, Refusal::Disallowed)),
@@ -51,19 +53,18 @@ pub(super) async fn call(visit: &mut Visit, mut held: Held, request: &Request<'_
     };
     let admitted = match admitted {
         Ok(admitted) => admitted,
-        Err(refusal) => return refused(visit, &wanted, &refusal, &shape),
+        Err(refusal) => return refused(visit, &wanted, &refusal, &shape).into(),
     };
-    let arguments = request.params.arguments.map(|raw| held.bytes.slice_ref(raw)).unwrap_or_default();
+    let arguments = request.params.arguments.map(|raw| posted.bytes().slice_ref(raw)).unwrap_or_default();
     let waiting = Waiting::new(request.id, &visit.place, wanted.ticket(visit, admitted, arguments));
-    let guard = Guard::over(&visit.place, vec![Expected { id: request.id.into(), call: waiting, is_task: false }]);
-    let uri = held.parts.uri.clone();
-    accept::ask_readable(&mut held.parts.headers);
-    match visit.ask(held.into_request(), Some(wanted.settings.timeout)).await {
-        Ok(response) => {
-            let call = Answered { visit, wanted: &wanted, shape: &shape, path: uri.path() };
-            answered(call, response, guard).await
+    let guard = Guard::over(&visit.place, vec![Expected { id: None, call: waiting, is_task: false }]);
+    let uri = posted.uri().clone();
+    match visit.ask_tool(posted, Some(wanted.settings.timeout)).await {
+        Ok(answer) => {
+            let call = Begun { visit, wanted: &wanted, shape: &shape, path: uri.path() };
+            answered(call, answer, guard).await
         }
-        Err(fault) => failed((visit, &wanted, &shape), guard, &fault),
+        Err(fault) => failed((visit, &wanted, &shape), guard, &fault).into(),
     }
 }
 
@@ -93,7 +94,7 @@ pub(super) async fn batch(visit: &mut Visit, mut held: Held, members: &[Message<
         if let Ok(place) = wanted.place(visit) {
             let arguments = request.params.arguments.map(|raw| held.bytes.slice_ref(raw)).unwrap_or_default();
             let call = Waiting::new(request.id, &visit.place, wanted.ticket(visit, (place, None), arguments));
-            expected.push(Expected { id: request.id.into(), call, is_task: false });
+            expected.push(Expected { id: None, call, is_task: false });
         }
     }
     let guard = Guard::over(&visit.place, expected);
@@ -165,7 +166,7 @@ fn batch_failed(members: &[Message<'_>], guard: Guard, fault: &Fault) -> Respons
 
 /// A call whose answer has begun.
 #[derive(Clone, Copy)]
-struct Answered<'a> {
+struct Begun<'a> {
     visit: &'a Visit,
     wanted: &'a Wanted,
     shape: &'a Shape<'a>,
@@ -218,13 +219,44 @@ fn failed((visit, wanted, shape): (&Visit, &Wanted, &Shape<'_>), guard: Guard, f
     own_answer(visit, shape, &words, &facts, reason_of(fault))
 }
 
-async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) -> Response<Body> {
-    let Answered { visit, path, .. } = call;
-    let format = format_of(response.headers());
-    let readable = media::is_identity(response.headers());
+async fn answered(call: Begun<'_>, answer: Answered, guard: Guard) -> Answered {
+    let response = match answer {
+        Answered::Whole(whole) if whole.is_plain(is_plain_json) => {
+            let guard = match guard.failed_again(&whole) {
+                Ok(()) => return whole.into(),
+                Err(guard) => guard,
+            };
+            let guard = match guard.succeeded(whole.body()) {
+                Ok(()) => return whole.into(),
+                Err(guard) => guard,
+            };
+            let head = Head::of(whole.head().status(), whole.head().headers(), Some(whole.clone()));
+            return match failed_at_once(call, head, whole.body(), guard) {
+                Some(replaced) => replaced.into(),
+                None => whole.into(),
+            };
+        }
+        other => other.into_response(),
+    };
+    answered_in_any_form(call, response, guard).await.into()
+}
+
+/// Whether the body under these headers is JSON that can be read, and the headers say nothing of a failure.
+fn is_plain_json(headers: &HeaderMap) -> bool {
+    media::is_identity(headers) && format_of(headers) == Format::Json && !headers.contains_key(GRPC_STATUS)
+}
+
+async fn answered_in_any_form(call: Begun<'_>, response: Response<Body>, guard: Guard) -> Response<Body> {
+    let Begun { visit, path, .. } = call;
+    let (format, readable) = (format_of(response.headers()), media::is_identity(response.headers()));
     let (parts, body) = response.into_parts();
     let body = match if readable && format == Format::Json { at_hand(body).await } else { Err(body) } {
-        Ok(bytes) => return answered_at_once(call, parts, bytes, guard),
+        Ok(bytes) => {
+            let guard = if is_plain_json(&parts.headers) { guard.succeeded(&bytes) } else { Err(guard) };
+            let head = || Head::of(parts.status, &parts.headers, None);
+            let replaced = guard.err().and_then(|guard| failed_at_once(call, head(), &bytes, guard));
+            return replaced.unwrap_or_else(|| Response::from_parts(parts, Body::full(bytes)));
+        }
         Err(body) => body,
     };
     let response = visit.bounded(Response::from_parts(parts, body));
@@ -235,8 +267,8 @@ async fn answered(call: Answered<'_>, response: Response<Body>, guard: Guard) ->
 }
 
 /// An answer that is held until it is known whether it may pass.
-async fn held_back(call: Answered<'_>, response: Response<Body>, guard: Guard) -> Response<Body> {
-    let Answered { visit, wanted, shape, path } = call;
+async fn held_back(call: Begun<'_>, response: Response<Body>, guard: Guard) -> Response<Body> {
+    let Begun { visit, wanted, shape, path } = call;
     let head = head_of(&response);
     let (parts, body) = response.into_parts();
     match collect(body, HELD_FAILURE).await {
@@ -249,24 +281,18 @@ async fn held_back(call: Answered<'_>, response: Response<Body>, guard: Guard) -
     }
 }
 
-/// An answer of which all is here. Most are plain successes and take no more than a glance; nobody has to read along with
-/// the others either.
-fn answered_at_once(call: Answered<'_>, parts: response::Parts, bytes: Bytes, guard: Guard) -> Response<Body> {
-    if let Err(guard) = guard.succeeded(&parts.headers, &bytes) {
-        let head = Head { status: parts.status, headers: parts.headers.clone(), format: Format::Json };
-        if call.may_be_replaced(parts.status, Format::Json) && bytes.len() <= HELD_FAILURE {
-            if let Some(replaced) = call.replaced(&head, &bytes, guard) {
-                return replaced;
-            }
-        } else {
-            let place = Arc::clone(&call.visit.place);
-            Observer::new(place, head, guard.release(), None, call.path).read_whole(&bytes);
-        }
+/// An answer of which all is here, and which is no plain success. Nobody has to read along with it. Gives what stands in its
+/// place, if something does.
+fn failed_at_once(call: Begun<'_>, head: Head, bytes: &Bytes, guard: Guard) -> Option<Response<Body>> {
+    if call.may_be_replaced(head.status, head.format) && bytes.len() <= HELD_FAILURE {
+        return call.replaced(&head, bytes, guard);
     }
-    Response::from_parts(parts, Body::full(bytes))
+    let place = Arc::clone(&call.visit.place);
+    Observer::new(place, head, guard.release(), None, call.path).read_whole(bytes);
+    None
 }
 
-impl Answered<'_> {
+impl Begun<'_> {
     /// Whether an answer of ours may have to stand in place of the backend's.
     fn may_be_replaced(&self, status: StatusCode, format: Format) -> bool {
         let may_be_reshaped = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
@@ -305,12 +331,11 @@ impl Guard {
     }
 
     /// Records the one call as a success, if this answer to it says so by its structure and no rule wants to know more.
-    fn succeeded(mut self, headers: &HeaderMap, bytes: &[u8]) -> Result<(), Guard> {
+    fn succeeded(mut self, bytes: &[u8]) -> Result<(), Guard> {
         let says_so = match (self.expected.as_slice(), glance(bytes)) {
             ([expected], Some(Glance::Success(success))) => {
-                *expected.id.as_bytes() == *success.id
+                *expected.id().as_bytes() == *success.id
                     && is_plain_success(bytes, &success)
-                    && !headers.contains_key(GRPC_STATUS)
                     && expected.call.takes_structure()
             }
             _ => false,
@@ -324,6 +349,18 @@ impl Guard {
         Ok(())
     }
 
+    /// Records the one call as a failure, if what is judged of it was judged of another one that got the same answer.
+    fn failed_again(mut self, whole: &Whole) -> Result<(), Guard> {
+        let [expected] = self.expected.as_slice() else { return Err(self) };
+        let Some((judged, now)) = expected.call.judged_before(whole) else { return Err(self) };
+        let expected = std::mem::take(&mut self.expected);
+        self.forget(&expected);
+        if let Some(expected) = expected.into_iter().next() {
+            expected.call.failed_again(&judged, now);
+        }
+        Ok(())
+    }
+
     /// The answer is coming: from here on its observer holds the calls.
     fn release(mut self) -> Vec<Expected> {
         std::mem::take(&mut self.expected)
@@ -332,7 +369,13 @@ impl Guard {
     fn judge(mut self, reading: impl Fn() -> Reading) -> Vec<(Box<str>, Judged)> {
         let expected = std::mem::take(&mut self.expected);
         self.forget(&expected);
-        expected.into_iter().filter_map(|expected| Some((expected.id, expected.call.judge(reading())?))).collect()
+        expected
+            .into_iter()
+            .filter_map(|expected| {
+                let judged = expected.call.judge(reading())?;
+                Some((expected.id().into(), judged))
+            })
+            .collect()
     }
 
     /// This proxy itself gives the calls up.

@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use super::facts::{self, Facts};
-use super::net::CallPermit;
+use super::net::{CallPermit, Whole};
 use super::ticket::{Opening, Ticket};
 use super::visit::Visit;
 use crate::clock::Now;
 use crate::config::{BackendKind, ToolSettings};
 use crate::health::document::WHOLE_BACKEND;
 use crate::health::{Admission, Caller, Footing, Permit, Policy, Shown, StatusReason, ToolRef, Unready, View};
+use crate::mcp::answer::Apart;
 use crate::mcp::reply;
-use crate::rules::{Exchange, Table, Verdict};
+use crate::rules::{DispatchCode, Exchange, Finding, Kind, Scope, Table, Verdict};
 use crate::telemetry::events::{LimitRejected, ShortCircuited, WouldShortCircuit};
 use crate::telemetry::trace::{CallSpan, Ended};
 use crate::telemetry::{Reason, ToolMetrics};
@@ -42,9 +43,24 @@ pub(super) struct Wanted {
 /// A failure and what was judged of it. A tool that fails call after call mostly says the same each time.
 #[derive(Debug)]
 struct Failed {
-    table: Arc<Table>,
-    exchange: Exchange,
-    verdict: Verdict,
+    judged: Arc<JudgedBefore>,
+    /// How it came, where what comes alike is judged alike.
+    came: Option<Came>,
+}
+
+/// A failure, and what was judged of it by which table.
+#[derive(Debug)]
+pub(super) struct JudgedBefore {
+    pub(super) table: Arc<Table>,
+    pub(super) exchange: Exchange,
+    pub(super) verdict: Verdict,
+}
+
+/// An answer as it came, but for its id.
+#[derive(Debug)]
+struct Came {
+    whole: Whole,
+    apart: Apart,
 }
 
 /// The largest failure that is kept, in bytes.
@@ -122,14 +138,15 @@ impl Wanted {
         }
     }
 
-    /// What the rules say of an outcome.
-    pub(super) fn judge(&self, table: &Arc<Table>, exchange: &Exchange) -> Verdict {
+    /// What the rules say of an outcome; `whole` is the answer that it was read from, if all of it came under a head that
+    /// came before.
+    pub(super) fn judge(&self, table: &Arc<Table>, exchange: &Exchange, whole: Option<Whole>) -> Verdict {
         if exchange.succeeded() {
             return table.judge(exchange);
         }
         let second = |exchange: &Exchange| exchange.now.wall.unix_seconds();
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = failed.as_ref().filter(|failed| Arc::ptr_eq(&failed.table, table));
+        let known = failed.as_ref().map(|failed| &failed.judged).filter(|known| Arc::ptr_eq(&known.table, table));
         if let Some(known) = known.filter(|known| known.exchange.is_judged_as(exchange)) {
             return known.verdict.clone();
         }
@@ -137,10 +154,25 @@ impl Wanted {
         // Where each call fails with other words, only one a second is kept.
         let is_first = known.is_none_or(|known| second(&known.exchange) != second(exchange));
         if is_first && exchange.size().is_some_and(|size| size <= FAILED_MAX) {
+            let came = whole.filter(|_| is_all_that_counts(exchange, &verdict));
+            let came = came.and_then(|whole| Some(Came { apart: Apart::of(whole.body())?, whole }));
             let (table, exchange) = (Arc::clone(table), exchange.clone());
-            *failed = Some(Failed { table, exchange, verdict: verdict.clone() });
+            let judged = Arc::new(JudgedBefore { table, exchange, verdict: verdict.clone() });
+            *failed = Some(Failed { judged, came });
         }
         verdict
+    }
+
+    /// What was judged last of a failure that came under the same head with the same body, but for the id that is asked for;
+    /// where nothing but these counted.
+    pub(super) fn judged_before(&self, (whole, id): (&Whole, &str), credentialed: bool) -> Option<Arc<JudgedBefore>> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Failed { judged, came } = failed.as_ref()?;
+        let Came { whole: known, apart } = came.as_ref()?;
+        let is_same = judged.exchange.credentialed == credentialed
+            && known.is_headed_as(whole)
+            && apart.is(whole.body(), id.as_bytes());
+        is_same.then(|| Arc::clone(judged))
     }
 
     /// How the tool stood to this caller when somebody looked last, if nothing was held against it.
@@ -283,6 +315,22 @@ impl Wanted {
         visit.shared.telemetry.emit(ShortCircuited { tool, name, reason, signature: None });
         refusal
     }
+}
+
+/// Whether nothing but the answer itself made it to this verdict, and nothing but the verdict follows from it: no target,
+/// nothing that lists or logs say, and no answer of ours in place of the backend's.
+fn is_all_that_counts(exchange: &Exchange, verdict: &Verdict) -> bool {
+    let passes = |finding: &Finding| {
+        !finding.answer_as_result
+            && finding.scope != Some(Scope::Session)
+            && finding.dispatch_code != DispatchCode::NotRegistered
+    };
+    exchange.fault.is_none()
+        && exchange.targets.is_empty()
+        && exchange.log.is_empty()
+        && !exchange.listed
+        && verdict.kind != Kind::Success
+        && verdict.finding.as_ref().is_none_or(passes)
 }
 
 /// Why a call that finds this is not carried out.

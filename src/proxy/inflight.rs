@@ -11,11 +11,12 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::net::Cause;
+use super::gate::JudgedBefore;
+use super::net::{Cause, Whole};
 use super::observe::Place;
 use super::reading::Reading;
 use super::ticket::{Judged, Ticket};
-use crate::clock::Tick;
+use crate::clock::{Now, Tick};
 
 /// How long the answer to a call whose own stream has ended may take to arrive on another one.
 const RESUMABLE_FOR: Duration = Duration::from_secs(3600);
@@ -61,6 +62,19 @@ impl Waiting {
     pub(super) fn succeeded(&self) {
         if let Some(ticket) = self.take() {
             ticket.succeeded();
+        }
+    }
+
+    /// What was judged of this very answer when another call got it, if that holds for this one.
+    pub(super) fn judged_before(&self, whole: &Whole) -> Option<(Arc<JudgedBefore>, Now)> {
+        let ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        ticket.as_ref()?.judged_before(whole, &self.id)
+    }
+
+    /// The call failed as another one did.
+    pub(super) fn failed_again(&self, judged: &JudgedBefore, now: Now) {
+        if let Some(ticket) = self.take() {
+            ticket.failed_again(judged, now);
         }
     }
 

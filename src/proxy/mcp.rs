@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, header, request};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header, request};
 
 use super::answer;
 use super::call;
 use super::facts::Reason;
 use super::list;
-use super::net::{Body, Collected, at_hand, collect};
+use super::net::{Answered, Body, Collected, Repeated, at_hand, collect};
 use super::observe::{Expected, Place};
+use super::route::Route;
 use super::visit::{Visit, gateway_error, no_answer_words, reason_of, whole};
 use crate::health::Caller;
 use crate::http::media;
@@ -36,6 +37,52 @@ impl Held {
     }
 }
 
+/// A message that was posted, with the head under which it came.
+#[derive(Debug)]
+pub(super) enum Posted {
+    Held(Box<Held>),
+    /// Under a head that came before.
+    Repeated(Repeated<Route>, Bytes),
+}
+
+impl Posted {
+    fn held_under(parts: request::Parts, bytes: Bytes, trailers: Option<HeaderMap>) -> Posted {
+        Posted::Held(Box::new(Held { parts, bytes, trailers }))
+    }
+
+    pub(super) fn bytes(&self) -> &Bytes {
+        match self {
+            Posted::Held(held) => &held.bytes,
+            Posted::Repeated(_, bytes) => bytes,
+        }
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        match self {
+            Posted::Held(held) => &held.parts.headers,
+            Posted::Repeated(request, _) => request.head().headers(),
+        }
+    }
+
+    pub(super) fn uri(&self) -> &Uri {
+        match self {
+            Posted::Held(held) => &held.parts.uri,
+            Posted::Repeated(request, _) => request.head().uri(),
+        }
+    }
+
+    /// The message in the form that every message has.
+    pub(super) fn held(self) -> Held {
+        match self {
+            Posted::Held(held) => *held,
+            Posted::Repeated(request, bytes) => {
+                let (parts, _) = request.with_body(Bytes::new()).into_parts();
+                Held { parts, bytes, trailers: None }
+            }
+        }
+    }
+}
+
 /// Carries a request to an MCP endpoint.
 pub(super) async fn handle(visit: &mut Visit, request: Request<Body>) -> Response<Body> {
     if let Some(session) = visit.old_transport.clone().filter(|_| visit.session.is_none()) {
@@ -49,7 +96,7 @@ pub(super) async fn handle(visit: &mut Visit, request: Request<Body>) -> Respons
     let (parts, body) = request.into_parts();
     let body = match if media::is_identity(&parts.headers) { at_hand(body).await } else { Err(body) } {
         Ok(bytes) if bytes.len() <= visit.shared.config.limits.body_peek => {
-            return read(visit, parts, bytes, None).await;
+            return read(visit, Posted::held_under(parts, bytes, None)).await.into_response();
         }
         Ok(bytes) => Body::full(bytes),
         Err(body) => body,
@@ -83,14 +130,16 @@ async fn collected(visit: &mut Visit, parts: request::Parts, body: Body) -> Resp
     match collect(body.idle_after(limits.header_timeout), limits.body_peek).await {
         Err(fault) => gateway_error(&fault),
         Ok(Collected::TooLarge(body)) => unjudged(visit, Request::from_parts(parts, body), Unjudged::PeekLimit).await,
-        Ok(Collected::Whole(bytes, trailers)) => read(visit, parts, bytes, trailers).await,
+        Ok(Collected::Whole(bytes, trailers)) => {
+            read(visit, Posted::held_under(parts, bytes, trailers)).await.into_response()
+        }
     }
 }
 
 /// Carries a request whose body is at hand. A future is as large as the largest that it waits for and is copied into the one
 /// that waits for it, so that all but a plain call stands apart.
-async fn read(visit: &mut Visit, parts: request::Parts, bytes: Bytes, trailers: Option<HeaderMap>) -> Response<Body> {
-    let held = Held { parts, bytes: bytes.clone(), trailers };
+pub(super) async fn read(visit: &mut Visit, posted: Posted) -> Answered {
+    let bytes = posted.bytes().clone();
     let message = message::parse(&bytes);
     if let Message::Request(request) = &message
         && let Some(tool) = request.tool()
@@ -98,9 +147,9 @@ async fn read(visit: &mut Visit, parts: request::Parts, bytes: Bytes, trailers: 
         && !request.ambiguous
     {
         visit.backend.metrics.request(RequestKind::ToolCall);
-        return call::call(visit, held, request, tool).await;
+        return call::call(visit, posted, request, tool).await;
     }
-    Box::pin(dispatch(visit, held, message)).await
+    Box::pin(dispatch(visit, posted.held(), message)).await.into()
 }
 
 /// Carries what is no single call of a tool.
@@ -159,7 +208,7 @@ async fn other(visit: &Visit, held: Held, request: &message::Request<'_>, down: 
     let path = held.path();
     let task = request.params.task_id.as_deref().filter(|_| request.method == "tasks/result");
     let call = task.and_then(|task| visit.shared.tasks.call(&visit.backend.name, task));
-    let expected = call.map(|call| Expected { id: request.id.into(), call, is_task: true });
+    let expected = call.map(|call| Expected { id: Some(request.id.into()), call, is_task: true });
     match visit.forward(held.into_request(), visit.head_timeout()).await {
         Ok(response) => visit.observed(response, expected.into_iter().collect(), &path),
         Err(fault) => answer::rpc_error(down, request.id, &no_answer_words(&fault), reason_of(&fault)),

@@ -42,6 +42,7 @@ mod observe;
 mod observe_http;
 mod probe;
 mod reading;
+mod route;
 mod service;
 mod shared;
 mod splice;

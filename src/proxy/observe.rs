@@ -13,11 +13,12 @@ use super::asked::Page;
 use super::decode::Decoder;
 use super::desk::{Desk, NearBackend};
 use super::inflight::Waiting;
-use super::net::{BodyObserver, Cause, End, Fault, Side};
+use super::net::{BodyObserver, Cause, End, Fault, Side, Whole};
 use super::reading::Reading;
 use super::shared::Backend;
 use super::streams::StreamHandle;
 use super::ticket::Judged;
+use super::visit::format_of;
 use crate::mcp::answer::{Answer, Kind, Reader, ResultType, Seen, Task, TaskStatus, Trouble};
 use crate::mcp::{Format, reply};
 use crate::rules::{LOG_BOUND, TransportFault, is_plain_success};
@@ -35,6 +36,14 @@ pub(super) struct Head {
     pub(super) headers: HeaderMap,
     /// How its body is framed.
     pub(super) format: Format,
+    /// The answer itself, where all of it came under a head that came before.
+    pub(super) whole: Option<Whole>,
+}
+
+impl Head {
+    pub(super) fn of(status: StatusCode, headers: &HeaderMap, whole: Option<Whole>) -> Head {
+        Head { status, headers: headers.clone(), format: format_of(headers), whole }
+    }
 }
 
 /// Where an exchange belongs.
@@ -49,12 +58,19 @@ pub(super) struct Place {
 /// A call whose answer may come in this exchange.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// The id under which the answer would come here, as a raw token.
-    pub(super) id: Box<str>,
+    /// The id under which the answer would come here, as a raw token, if it is not that of the call.
+    pub(super) id: Option<Box<str>>,
     /// The call.
     pub(super) call: Arc<Waiting>,
     /// It is the result of a task that is asked for: without an answer the task still goes on.
     pub(super) is_task: bool,
+}
+
+impl Expected {
+    /// The id under which the answer would come here, as a raw token.
+    pub(super) fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or(&self.call.id)
+    }
 }
 
 /// The observer of one answer of an MCP backend.
@@ -195,7 +211,7 @@ impl Observer {
     /// The call that an answer belongs to: one of this exchange, or one of the session whose own stream has ended.
     fn call_for(&mut self, id: Option<&str>, is_error: bool) -> Option<Arc<Waiting>> {
         let own = match id {
-            Some(id) => self.expected.iter().position(|expected| *expected.id == *id),
+            Some(id) => self.expected.iter().position(|expected| *expected.id() == *id),
             // An error without an id answers the one call there is: nothing else was asked here.
             None => (self.expected.len() == 1 && is_error).then_some(0),
         };
@@ -253,7 +269,7 @@ impl Observer {
                 continue;
             }
             if let Some(judged) = expected.call.judge(reading(&self.head).with_log(&self.log)) {
-                last = Some((expected.id, judged));
+                last = Some((Box::from(expected.id()), judged));
             }
         }
         last

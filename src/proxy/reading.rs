@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 
-use super::net::Fault;
+use super::net::{Fault, Whole};
 use super::observe::Head;
 use crate::mcp::answer::{Answer, Reader, Seen, TaskEnd, Trouble};
 use crate::rules::{self, Exchange};
@@ -15,6 +15,7 @@ pub(super) struct Reading {
     what: What,
     fault: Option<rules::Fault>,
     log: String,
+    whole: Option<Whole>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -73,6 +74,11 @@ impl Reading {
         Reading { log: log.to_owned(), ..self }
     }
 
+    /// The answer itself, where all of it came under a head that came before.
+    pub(super) fn whole(&self) -> Option<Whole> {
+        self.whole.clone()
+    }
+
     /// Puts what was read into the exchange that the rules judge.
     ///
     /// `keep_success`: a rule may read the body of a success.
@@ -100,6 +106,7 @@ impl Reading {
             what,
             fault: None,
             log: String::new(),
+            whole: head.whole.clone(),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use http::{Request, Response, StatusCode, header};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, Uri, header};
 
 use super::access;
 use super::answer;
@@ -13,8 +14,9 @@ use super::desk::{Desk, Desks};
 use super::documents;
 use super::effects;
 use super::facts::Reason;
-use super::net::{Body, ConnInfo, OnTunnelEnd};
+use super::net::{Answered, Body, ConnInfo, OnTunnelEnd, Repeated, Service};
 use super::observe::Place;
+use super::route::{self, Route};
 use super::shared::{Parts, RuleSet, Shared};
 use super::visit::Visit;
 use super::{http_tool, mcp};
@@ -166,8 +168,28 @@ impl Proxy {
     }
 }
 
+impl Service for Proxy {
+    type Route = Route;
+
+    fn answer(&self, request: Request<Body>, conn: ConnInfo) -> impl Future<Output = Response<Body>> + Send + 'static {
+        self.handle(request, conn)
+    }
+
+    fn route(&self, head: &Request<()>, conn: &ConnInfo) -> Option<Route> {
+        Route::of(&self.desks.here(), head, conn)
+    }
+
+    fn answer_repeated(
+        &self,
+        request: Repeated<Route>,
+        body: Bytes,
+    ) -> impl Future<Output = Answered> + Send + 'static {
+        route::carry_repeated(request, body)
+    }
+}
+
 /// Carries one request at the desk of a worker.
-async fn carry(shared: Arc<Desk>, mut request: Request<Body>, conn: ConnInfo) -> Response<Body> {
+pub(super) async fn carry(shared: Arc<Desk>, mut request: Request<Body>, conn: ConnInfo) -> Response<Body> {
     let Some(backend) = shared.backend_for(host_of(&request), request.uri().path()) else {
         return answer::problem(
             StatusCode::MISDIRECTED_REQUEST,
@@ -194,8 +216,7 @@ async fn carry(shared: Arc<Desk>, mut request: Request<Body>, conn: ConnInfo) ->
     if visit.backend.config.kind == BackendKind::Http {
         return Box::pin(http_tool::handle(visit, request)).await;
     }
-    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
-    visit.old_transport = visit.shared.streams.session_of(target);
+    visit.old_transport = visit.shared.streams.session_of(target_of(request.uri()));
     if visit.old_transport.is_some() || visit.backend.is_endpoint(request.uri().path()) {
         return mcp::handle(&mut visit, request).await;
     }
@@ -215,7 +236,12 @@ fn on_tunnel_end(visit: &Visit, session: Arc<str>) -> OnTunnelEnd {
     }))
 }
 
-fn host_of(request: &Request<Body>) -> Option<&str> {
+/// The path of a request, with its query.
+pub(super) fn target_of(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |target| target.as_str())
+}
+
+pub(super) fn host_of<B>(request: &Request<B>) -> Option<&str> {
     let authority = request.uri().authority().map(|authority| authority.as_str());
     authority.or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()))
 }

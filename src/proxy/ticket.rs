@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::effects;
 use super::facts::{self, Effect, Facts};
-use super::gate::Wanted;
-use super::net::{CallPermit, Cause, Fault};
+use super::gate::{JudgedBefore, Wanted};
+use super::net::{CallPermit, Cause, Fault, Whole};
 use super::observe::{Head, Place};
 use super::reading::Reading;
 use crate::clock::Now;
@@ -99,9 +99,10 @@ impl Ticket {
         let (caller, at) = (Arc::clone(&call.caller), call.at.clone());
         let rules = shared.rules.load();
         let table = rules.table(&caller);
+        let whole = reading.whole();
         let mut exchange = self.exchange(reading, &caller, &at, (now, table));
         call.target = exchange.targets.first().map(|host| Arc::from(host.as_str()));
-        let mut verdict = self.wanted.judge(table, &exchange);
+        let mut verdict = self.wanted.judge(table, &exchange, whole);
         // Whether a list names the tool is looked up for the one failure that it changes.
         if is_unknown_tool(&verdict) && shared.lists.lists(&at.backend, &caller, &at.tool) {
             exchange.listed = true;
@@ -131,6 +132,33 @@ impl Ticket {
             self.call.as_ref().is_none_or(|call| rules.table(&call.caller).asks_about_success())
         };
         shared.outcomes.get().is_none() && !asks()
+    }
+
+    /// What was judged of this very answer when another call got it, if that holds for this one.
+    pub(super) fn judged_before(&self, whole: &Whole, id: &str) -> Option<(Arc<JudgedBefore>, Now)> {
+        let shared = &self.place.shared;
+        let call = self.call.as_ref()?;
+        let judged = self.wanted.judged_before((whole, id), call.caller.credential.is_some())?;
+        let now = shared.clock.now();
+        // Dates in it may mean something else in another second.
+        let holds = judged.exchange.now.wall.unix_seconds() == now.wall.unix_seconds()
+            && Arc::ptr_eq(&judged.table, shared.rules.load().table(&call.caller))
+            && !target::may_name_one(&self.arguments, &self.wanted.settings.target)
+            && shared.outcomes.get().is_none();
+        holds.then_some((judged, now))
+    }
+
+    /// Records what was judged before.
+    pub(super) fn failed_again(mut self, judged: &JudgedBefore, now: Now) {
+        let Some(call) = self.call.take() else { return };
+        let JudgedBefore { exchange, verdict, .. } = judged;
+        self.count(&call, (Outcome::from(verdict.kind), verdict.finding.as_ref()), Some(exchange), now);
+        let effects = self.registered(call, verdict, now);
+        // What it says has been added to a diagnosis under way.
+        if effects.iter().any(|effect| matches!(effect, health::Effect::Claimed(_))) {
+            self.ask_for_diagnosis(&effects, exchange, verdict, now);
+        }
+        effects::act(self.place.shared.shared(), effects);
     }
 
     /// The call succeeded, and nobody has to be told anything.
@@ -188,11 +216,16 @@ impl Ticket {
     fn record(&self, call: Call, verdict: &Verdict, exchange: Option<&Exchange>, now: Now) {
         let shared = &self.place.shared;
         self.count(&call, (Outcome::from(verdict.kind), verdict.finding.as_ref()), exchange, now);
-        let effects = shared.registry.record(call, verdict, now, &mut || (shared.random)());
+        let effects = self.registered(call, verdict, now);
         if let Some(exchange) = exchange {
             self.ask_for_diagnosis(&effects, exchange, verdict, now);
         }
         effects::act(shared.shared(), effects);
+    }
+
+    fn registered(&self, call: Call, verdict: &Verdict, now: Now) -> Vec<health::Effect> {
+        let shared = &self.place.shared;
+        shared.registry.record(call, verdict, now, &mut || (shared.random)())
     }
 
     /// Asks for the diagnosis that this failure has claimed, or adds what it says to one that is under way.
@@ -253,8 +286,7 @@ impl Ticket {
     }
 
     fn targets(&self) -> Vec<String> {
-        let source = &self.wanted.settings.target;
-        serde_json::from_slice(&self.arguments).map(|arguments| target::hosts(&arguments, source)).unwrap_or_default()
+        target::hosts_in(&self.arguments, &self.wanted.settings.target)
     }
 
     /// Whether a rule may have to look at the body that comes under this head.

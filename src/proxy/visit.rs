@@ -11,11 +11,13 @@ use http_body_util::{BodyExt, Full};
 use super::access::Looker;
 use super::answer;
 use super::facts::{Reason, no_answer};
-use super::net::{Body, BodyObserver, Cause, ConnInfo, Fault, Observed, Passage, Side};
+use super::mcp::Posted;
+use super::net::{Answered, Body, BodyObserver, Cause, ConnInfo, Fault, Observed, Passage, Side};
 use super::observe::{Expected, Head, Observer, Place};
 use super::streams::Listener;
 use crate::clock::Now;
 use crate::health::Caller;
+use crate::http::accept;
 use crate::mcp::Format;
 use crate::rules::TransportFault;
 use crate::telemetry::trace::{self, Origin};
@@ -96,6 +98,17 @@ impl Visit {
         forwarding.await.map_err(|fault| self.shared.blame(fault))
     }
 
+    /// [`ask`](Visit::ask) with a call of a tool.
+    pub(super) async fn ask_tool(&self, posted: Posted, head_timeout: Option<Duration>) -> Result<Answered, Fault> {
+        match posted {
+            Posted::Held(mut held) => {
+                accept::ask_readable(&mut held.parts.headers);
+                self.ask(held.into_request(), head_timeout).await.map(Answered::from)
+            }
+            Posted::Repeated(request, body) => self.forward_repeated(&request, body, head_timeout).await,
+        }
+    }
+
     /// An answer that breaks off when it pauses for too long.
     pub(super) fn bounded(&self, response: Response<Body>) -> Response<Body> {
         match self.backend.config.timeouts.idle {
@@ -158,7 +171,7 @@ fn observe(mut response: Response<Body>, observer: Observer) -> Response<Body> {
 
 /// What is known when the head of an answer has arrived.
 pub(super) fn head_of(response: &Response<Body>) -> Head {
-    Head { status: response.status(), headers: response.headers().clone(), format: format_of(response.headers()) }
+    Head::of(response.status(), response.headers(), None)
 }
 
 /// How the body under these headers is framed.

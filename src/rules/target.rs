@@ -24,6 +24,34 @@ pub enum TargetSource {
     Off,
 }
 
+/// The hosts that arguments name, given as raw JSON; what is no JSON names none.
+pub fn hosts_in(arguments: &[u8], source: &TargetSource) -> Vec<String> {
+    if !may_name_one(arguments, source) {
+        return Vec::new();
+    }
+    serde_json::from_slice(arguments).map(|arguments| hosts(&arguments, source)).unwrap_or_default()
+}
+
+/// Whether arguments, given as raw JSON, may name a host: at a glance, without reading them.
+pub fn may_name_one(arguments: &[u8], source: &TargetSource) -> bool {
+    match source {
+        TargetSource::Off => false,
+        TargetSource::Pointer(_) => true,
+        // What is spelt with escapes, or named like a host, has to be read.
+        TargetSource::Auto => {
+            memchr::memchr(b'\\', arguments).is_some()
+                || memchr::memmem::find(arguments, b"://").is_some()
+                || strings(arguments).any(is_host_member)
+        }
+    }
+}
+
+/// The strings of a JSON text without escapes, keys among them.
+fn strings(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut quotes = memchr::memchr_iter(b'"', text);
+    std::iter::from_fn(move || text.get(quotes.next()? + 1..quotes.next()?))
+}
+
 /// The hosts that the arguments name, lower case, without port, each once, at most 16.
 pub fn hosts(arguments: &Value, source: &TargetSource) -> Vec<String> {
     let mut found = Vec::new();
@@ -51,15 +79,15 @@ fn collect(arguments: &Value, found: &mut Vec<String>) {
             }
             Value::Array(items) => pending.extend(items.iter().rev().map(|item| (item, named))),
             Value::Object(members) => {
-                pending.extend(members.iter().rev().map(|(name, value)| (value, is_host_member(name))));
+                pending.extend(members.iter().rev().map(|(name, value)| (value, is_host_member(name.as_bytes()))));
             }
             _ => {}
         }
     }
 }
 
-fn is_host_member(name: &str) -> bool {
-    HOST_MEMBERS.iter().any(|member| name.eq_ignore_ascii_case(member))
+fn is_host_member(name: &[u8]) -> bool {
+    HOST_MEMBERS.iter().any(|member| name.eq_ignore_ascii_case(member.as_bytes()))
 }
 
 /// The host of `scheme://user@host:port/path`.
@@ -108,6 +136,11 @@ mod tests {
             (json!(null), vec![]),
         ] {
             assert_eq!(hosts(&arguments, &TargetSource::Auto), expected, "{arguments}");
+            assert_eq!(hosts_in(arguments.to_string().as_bytes(), &TargetSource::Auto), expected, "{arguments}");
+        }
+        // As a client may spell it.
+        for spelt in [r#"{"\u0075rl":"a.test"}"#, r#"{"u":"http:\/\/a.test"}"#, r#"{ "URL" : [ "a.test" ] }"#] {
+            assert_eq!(hosts_in(spelt.as_bytes(), &TargetSource::Auto), ["a.test"], "{spelt}");
         }
     }
 

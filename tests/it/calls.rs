@@ -73,16 +73,21 @@ fn list(message: &Value, names: &[&str]) -> Response {
     result(message, &json!({"tools": tools}))
 }
 
-struct Proxy {
+pub(crate) struct Proxy {
     clock: ManualClock,
-    running: Running,
+    pub(crate) running: Running,
 }
 
 impl Proxy {
-    async fn before(backend: SocketAddr, settings: &str) -> Proxy {
+    pub(crate) async fn before(backend: SocketAddr, settings: &str) -> Proxy {
+        Proxy::forwarding(backend, "{}", settings).await
+    }
+
+    /// One that says this about itself.
+    pub(crate) async fn forwarding(backend: SocketAddr, forwarded: &str, settings: &str) -> Proxy {
         let text = format!(
             "listen: 127.0.0.1:0\nadmin: {{listen: 127.0.0.1:0}}\nstore: {{engine: memory}}\n\
-             backends: [{{name: demo, kind: mcp, url: \"http://{backend}/mcp\"}}]\n{settings}"
+             backends: [{{name: demo, kind: mcp, url: \"http://{backend}/mcp\", forwarded: {forwarded}}}]\n{settings}"
         );
         let source = Arc::new(Source::new("test.yaml", text));
         let config = Config::read(&source, Path::new("")).unwrap();
@@ -111,7 +116,7 @@ impl Proxy {
         self.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}), headers).await.json()
     }
 
-    async fn admin(&self, path: &str) -> String {
+    pub(crate) async fn admin(&self, path: &str) -> String {
         exchange(self.running.admin, "GET", path, &[], "").await.body
     }
 

@@ -11,6 +11,7 @@
 )]
 
 mod admin;
+mod again;
 mod bodies;
 mod calls;
 mod cascade_read;

@@ -89,7 +89,7 @@ impl Proxy {
 
     /// A new raw connection to it.
     pub(crate) async fn connect(&self) -> Raw {
-        Raw::new(TcpStream::connect(self.address).await.unwrap())
+        Raw::connect(self.address).await
     }
 }
 
@@ -142,6 +142,11 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
+    /// A new connection to `address`.
+    pub(crate) async fn connect(address: SocketAddr) -> Raw {
+        Raw::new(TcpStream::connect(address).await.unwrap())
+    }
+
     pub(crate) fn new(stream: TcpStream) -> Raw {
         stream.set_nodelay(true).unwrap();
         Raw { stream, buffer: Vec::new() }

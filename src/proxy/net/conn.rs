@@ -27,6 +27,7 @@ use super::own::Refusal;
 use super::plain::{self, Handover};
 use super::quiet::Quiet;
 use super::rarely::rarely;
+use super::service::Service;
 use super::upgrade::Tunnels;
 use super::wire::{Turn, Wire};
 
@@ -84,11 +85,7 @@ pub(super) struct Shared<S> {
 }
 
 /// Serves `stream` until it ends. Errors end the connection, and nobody else cares.
-pub(super) async fn run<S, F>(stream: TcpStream, info: ConnInfo, shared: Arc<Shared<S>>)
-where
-    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+pub(super) async fn run<S: Service>(stream: TcpStream, info: ConnInfo, shared: Arc<Shared<S>>) {
     let _ = stream.set_nodelay(true);
     if let Some(handover) = plain::serve(stream, &info, &shared).await {
         // Few connections come here, and what is kept on the way would take room in all.
@@ -97,11 +94,7 @@ where
 }
 
 /// Serves what is not plain.
-pub(super) async fn run_hyper<S, F>(mut handover: Handover, info: ConnInfo, shared: Arc<Shared<S>>)
-where
-    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+pub(super) async fn run_hyper<S: Service>(mut handover: Handover, info: ConnInfo, shared: Arc<Shared<S>>) {
     match sniff(&mut handover, &shared).await {
         Some(true) => run_h2(handover.stream, handover.read, info, shared).await,
         Some(false) => run_h1(handover, info, shared).await,
@@ -129,11 +122,7 @@ async fn sniff<S>(handover: &mut Handover, shared: &Shared<S>) -> Option<bool> {
     Some(handover.read.starts_with(PREFACE))
 }
 
-async fn run_h1<S, F>(handover: Handover, info: ConnInfo, shared: Arc<Shared<S>>)
-where
-    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+async fn run_h1<S: Service>(handover: Handover, info: ConnInfo, shared: Arc<Shared<S>>) {
     let turn = Arc::new(Turn::default());
     if handover.has_lengths {
         turn.state_lengths();
@@ -164,11 +153,7 @@ where
     let _ = connection.await;
 }
 
-async fn run_h2<S, F>(stream: TcpStream, prefix: Bytes, info: ConnInfo, shared: Arc<Shared<S>>)
-where
-    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+async fn run_h2<S: Service>(stream: TcpStream, prefix: Bytes, info: ConnInfo, shared: Arc<Shared<S>>) {
     let turn = Arc::new(Turn::default());
     let limits = &shared.limits;
     let (read, write) = stream.into_split();
@@ -244,16 +229,12 @@ async fn h2_farewell<S>(turn: &Turn, shared: &Shared<S>, answered: &Notify) {
 }
 
 /// Answers one request: by ourselves if it must not be served, else by the service.
-fn answer<S, F>(
+fn answer<S: Service>(
     request: Request<Incoming>,
     info: ConnInfo,
     turn: &Arc<Turn>,
     shared: &Arc<Shared<S>>,
-) -> impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static + use<S, F>
-where
-    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+) -> impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static + use<S> {
     let (turn, shared) = (Arc::clone(turn), Arc::clone(shared));
     let busy = turn.begin();
     async move {
@@ -266,7 +247,7 @@ where
                     let busy = busy.for_body(!incoming.is_end_stream());
                     Body::from(incoming).during(busy)
                 });
-                (shared.service)(request, info).await
+                shared.service.answer(request, info).await
             }
         };
         if version < Version::HTTP_2 {

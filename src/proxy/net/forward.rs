@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode, Uri, Version, request, uri};
 use http_body::Body as _;
@@ -15,6 +16,8 @@ use super::body::Body;
 use super::conn::ConnInfo;
 use super::fault::Fault;
 use super::interim::Relay;
+use super::plain::{Call, Outgoing};
+use super::service::Answered;
 use super::upgrade::tunnel;
 use super::upstream::{HttpVersion, Upstream};
 use crate::http::{forwarded, hop};
@@ -69,6 +72,10 @@ impl fmt::Debug for OnTunnelEnd {
     }
 }
 
+/// The head of requests as it goes to a backend, but for the length of the body.
+#[derive(Debug)]
+pub(in crate::proxy) struct OutgoingHead(Outgoing);
+
 /// The circumstances of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage<'a> {
@@ -121,6 +128,46 @@ impl Upstream {
         Ok(response)
     }
 
+    /// The head of plain requests that goes to the backend for this one as it came over this connection, whatever length it
+    /// states; `None` where the backend cannot be asked by such.
+    pub(in crate::proxy) fn outgoing(
+        &self,
+        head: Request<()>,
+        policy: &ForwardPolicy,
+        conn: &ConnInfo,
+    ) -> Option<OutgoingHead> {
+        if self.settings().http != HttpVersion::One || !conn.link.plain {
+            return None;
+        }
+        let (mut parts, ()) = head.into_parts();
+        let passage = Passage { policy, conn, head_timeout: None };
+        self.rewrite(&mut parts, &Body::empty(), passage, None).ok()?;
+        Outgoing::of(parts).map(OutgoingHead)
+    }
+
+    /// [`forward`](Upstream::forward) for a request whose head was made by [`outgoing`](Upstream::outgoing), with the same
+    /// policy and for the same connection.
+    ///
+    /// # Errors
+    /// As those of `forward`.
+    pub(in crate::proxy) async fn forward_repeated(
+        &self,
+        OutgoingHead(head): &OutgoingHead,
+        body: Bytes,
+        passage: Passage<'_>,
+    ) -> Result<Answered, Fault> {
+        let finish = |headers: &mut HeaderMap| finish_response(headers, passage.policy, Version::HTTP_11);
+        let call = Call::repeated(head, body, passage.head_timeout, passage.conn.link.turn.clone());
+        match self.send_plain(call, Some(&finish)).await? {
+            whole @ Answered::Whole(_) => Ok(whole),
+            Answered::Response(mut response) => {
+                *response.version_mut() = Version::HTTP_11;
+                finish(response.headers_mut())?;
+                Ok(Answered::Response(response))
+            }
+        }
+    }
+
     /// Sends what is ready to be sent, by the way that fits it.
     async fn carry(
         &self,
@@ -130,7 +177,8 @@ impl Upstream {
     ) -> Result<Response<Body>, Fault> {
         let (link, one) = (&passage.conn.link, self.settings().http == HttpVersion::One);
         if let Some(length) = request.body().size_hint().exact().filter(|_| link.plain && one) {
-            return self.send_plain(request, length, passage.head_timeout, link.turn.clone()).await;
+            let call = Call::new(request, length, passage.head_timeout, link.turn.clone());
+            return self.send_plain(call, None).await.map(Answered::into_response);
         }
         let relay = match &link.turn {
             // An HTTP/1.0 dispatcher knows no interim answers (RFC 9110, 15.2).

@@ -1,21 +1,19 @@
 //! Listeners: accepting connections, bounding their number, and leaving in order.
 
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::body::Body;
 use super::conn::{ConnInfo, Link, Shared, run};
 use super::drain::DrainSignal;
 use super::limits::Limits;
 use super::own::Refusal;
+use super::service::Service;
 use super::upgrade::Tunnels;
 use super::watch::{Open, Watch};
 use super::workers::Workers;
@@ -76,20 +74,18 @@ impl Bound {
 ///
 /// HTTP/1.1 and HTTP/2 by prior knowledge are told apart by the first bytes. Names of header fields keep their case, if
 /// the service moves the request's and the answer's `Extensions` along with them. No field is added to an answer.
-pub async fn serve<S, F>(listeners: Vec<Bound>, service: S, limits: Limits, drain: DrainSignal)
-where
-    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+pub async fn serve<S: Service>(listeners: Vec<Bound>, service: S, limits: Limits, drain: DrainSignal) {
     serve_on(Workers::current(), listeners, service, limits, drain).await;
 }
 
 /// [`serve`], with the connections carried by `workers` and only accepted here.
-pub async fn serve_on<S, F>(workers: Workers, listeners: Vec<Bound>, service: S, limits: Limits, drain: DrainSignal)
-where
-    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+pub async fn serve_on<S: Service>(
+    workers: Workers,
+    listeners: Vec<Bound>,
+    service: S,
+    limits: Limits,
+    drain: DrainSignal,
+) {
     let tunnels = Arc::new(Tunnels::until(drain.over_token()));
     let places = Places {
         open: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
@@ -127,11 +123,7 @@ struct Places {
     workers: Workers,
 }
 
-async fn accept_all<S, F>(bound: Bound, index: usize, shared: &Arc<Shared<S>>, places: &Places)
-where
-    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+async fn accept_all<S: Service>(bound: Bound, index: usize, shared: &Arc<Shared<S>>, places: &Places) {
     let link = Arc::new(Link { tunnels: Arc::clone(&shared.tunnels), turn: None, plain: false });
     loop {
         let (stream, peer) = match bound.listener.accept().await {

@@ -13,9 +13,9 @@ use super::connect::dial;
 use super::expect::{Outgoing, Progress};
 use super::fault::Fault;
 use super::interim::Relay;
-use super::plain::{Call, Failed, Lines};
+use super::plain::{Call, Failed, Finish, Lines};
+use super::service::Answered;
 use super::watch::{Open, Watch};
-use super::wire::Turn;
 use super::{h1, h2};
 use crate::clock::Clock;
 use crate::rules::TransportFault;
@@ -167,27 +167,21 @@ impl Upstream {
         }
     }
 
-    /// [`send`](Upstream::send) for a plain request with a body of `length` bytes.
-    pub(super) async fn send_plain(
-        &self,
-        request: Request<Body>,
-        length: u64,
-        head_timeout: Option<Duration>,
-        turn: Option<Arc<Turn>>,
-    ) -> Result<Response<Body>, Fault> {
+    /// [`send`](Upstream::send) for a plain call. `finish` makes the head of its answer ready for the dispatcher, where that
+    /// is to be done once for all that are the same.
+    pub(super) async fn send_plain(&self, mut call: Box<Call>, finish: Option<&Finish<'_>>) -> Result<Answered, Fault> {
         let lines = &self.inner.plain;
-        let mut call = Call::new(request, length, head_timeout, turn);
         for _ in 0..STALE_TRIES {
             let Some(line) = lines.take() else { break };
-            match lines.carry(line, call).await {
-                Ok(response) => return Ok(response),
+            match lines.carry(line, call, finish).await {
+                Ok(answered) => return Ok(answered),
                 Err(Failed::Fault(fault)) => return Err(fault),
                 Err(Failed::Unsent(unsent, _)) => call = unsent,
             }
         }
         let (stream, open) = Box::pin(self.dial()).await?;
         let line = lines.open(stream, open);
-        lines.carry(line, call).await.map_err(|(Failed::Unsent(_, fault) | Failed::Fault(fault))| fault)
+        lines.carry(line, call, finish).await.map_err(|(Failed::Unsent(_, fault) | Failed::Fault(fault))| fault)
     }
 
     async fn exchange(&self, request: Request<Outgoing>, call: answer::Call) -> Result<Response<Body>, Fault> {

@@ -112,7 +112,7 @@ impl Observer {
         for expected in std::mem::take(&mut self.expected).into_iter().filter(|expected| !resumes && !expected.is_task)
         {
             self.forget(&expected);
-            given_up.extend(expected.call.given_up(Cause::Drain).map(|tool| (expected.id, tool)));
+            given_up.extend(expected.call.given_up(Cause::Drain).map(|tool| (Box::from(expected.id()), tool)));
         }
         if let Some(session) = self.place.session.as_ref()
             && self.stream.as_ref().is_some_and(StreamHandle::is_of_old_transport)

@@ -3,6 +3,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use http::HeaderValue;
@@ -18,15 +19,26 @@ const LONGEST: usize = 4 * 1024;
 pub(super) struct Again<H> {
     /// Of the head that came last, but for its length.
     fingerprint: u64,
-    known: Option<Box<Known<H>>>,
+    known: Option<Arc<Known<H>>>,
 }
 
+/// A head, and what was read from it.
 #[derive(Debug)]
-struct Known<H> {
+pub(super) struct Known<H> {
     bytes: Box<[u8]>,
     /// Where the digits of its length are.
     length: Option<Range<usize>>,
-    read: H,
+    pub(super) read: H,
+}
+
+/// A known head at the beginning of what was read.
+#[derive(Debug)]
+pub(super) struct Found<'a, H> {
+    pub(super) known: &'a Arc<Known<H>>,
+    /// Where it ends.
+    pub(super) end: usize,
+    /// The length that it states this time.
+    pub(super) length: Option<u64>,
 }
 
 /// What is read from a head.
@@ -45,44 +57,62 @@ impl<H> Default for Again<H> {
 }
 
 impl<H: Head> Again<H> {
-    /// What is read from `head`, if it is the one that is known.
-    pub(super) fn find(&self, head: &[u8]) -> Option<H> {
-        let Known { bytes, length, read } = self.known.as_deref()?;
-        let Some(length) = length else { return (head == &**bytes).then(|| read.clone()) };
-        let rest = head.strip_prefix(bytes.get(..length.start)?)?;
-        let stated = rest.strip_suffix(bytes.get(length.end..)?)?;
-        let number = digits(stated)?;
-        let mut read = read.clone();
-        read.set_length(HeaderValue::from_bytes(stated).ok()?, number);
-        Some(read)
+    /// The known head, if `input` begins with it.
+    pub(super) fn find(&self, input: &[u8]) -> Option<Found<'_, H>> {
+        let known = self.known.as_ref()?;
+        let Some(length) = &known.length else {
+            let found = Found { known, end: known.bytes.len(), length: None };
+            return input.starts_with(&known.bytes).then_some(found);
+        };
+        let rest = input.strip_prefix(known.bytes.get(..length.start)?)?;
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (stated, rest) = rest.split_at_checked(count)?;
+        let after = known.bytes.get(length.end..)?;
+        // A number that is written otherwise than we write it has to go on as it came.
+        let is_usual = stated.len() == 1 || stated.first() != Some(&b'0');
+        let number = digits(stated).filter(|_| is_usual && rest.starts_with(after))?;
+        Some(Found { known, end: length.start + count + after.len(), length: Some(number) })
     }
 
-    /// Remembers what was read from `head`, if it has come before.
-    pub(super) fn note(&mut self, head: &[u8], read: &H) {
+    /// Remembers what was read from `head`, if it has come before; tells whether it has.
+    pub(super) fn note(&mut self, head: &[u8], read: &H) -> bool {
         if head.len() > LONGEST {
-            return;
+            return false;
         }
         let length = match (stated_length(head), read.length()) {
             (Stated::Nowhere, _) => None,
             (Stated::Once(at), Some(length)) if head.get(at.clone()).and_then(digits) == Some(length) => Some(at),
-            _ => return,
+            _ => return false,
         };
         let fingerprint = fingerprint(head, length.as_ref());
-        if self.fingerprint == fingerprint {
-            self.known = Some(Box::new(Known { bytes: head.into(), length, read: read.clone() }));
+        let has_come = self.fingerprint == fingerprint;
+        if has_come {
+            self.known = Some(Arc::new(Known { bytes: head.into(), length, read: read.clone() }));
         }
         self.fingerprint = fingerprint;
+        has_come
+    }
+}
+
+impl<H: Head> Known<H> {
+    /// What is read from this head where it states another length.
+    pub(super) fn with_length(&self, length: Option<u64>) -> H {
+        let mut read = self.read.clone();
+        if let Some(length) = length {
+            read.set_length(HeaderValue::from(length), length);
+        }
+        read
     }
 }
 
 /// Where a head states the length of its body.
-enum Stated {
+pub(super) enum Stated {
     Nowhere,
     Once(Range<usize>),
     Oddly,
 }
 
-fn stated_length(head: &[u8]) -> Stated {
+pub(super) fn stated_length(head: &[u8]) -> Stated {
     let (mut found, mut at) = (Stated::Nowhere, 0);
     for line in head.split_inclusive(|byte| *byte == b'\n') {
         if let Some((name, value)) = line.split_at_checked(CONTENT_LENGTH.as_str().len())
@@ -187,11 +217,14 @@ mod tests {
             ),
             (
                 "POST /mcp?x HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nx-a: 2\r\nContent-Length:\t 5 \r\nConnection: close\r\n\r\n",
-                "POST /mcp?x HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nx-a: 2\r\nContent-Length:\t 007 \r\nConnection: close\r\n\r\n",
+                "POST /mcp?x HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nx-a: 2\r\nContent-Length:\t 70 \r\nConnection: close\r\n\r\n",
             ),
         ] {
-            let found = known(first).find(again.as_bytes()).unwrap();
-            assert_eq!(told(&found), told(&read(again)), "{again:?}");
+            let known = known(first);
+            let pipelined = format!("{again}GET / HTTP/1.1");
+            let Found { known: found, end, length } = known.find(pipelined.as_bytes()).unwrap();
+            assert_eq!(end, again.len());
+            assert_eq!(told(&found.with_length(length)), told(&read(again)), "{again:?}");
         }
     }
 
@@ -201,6 +234,7 @@ mod tests {
         for other in [
             "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-length: \r\nx-a: 1\r\n\r\n",
             "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-length: +5\r\nx-a: 1\r\n\r\n",
+            "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-length: 05\r\nx-a: 1\r\n\r\n",
             "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-length: 5 \r\nx-a: 1\r\n\r\n",
             "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-length: 5, 5\r\nx-a: 1\r\n\r\n",
             "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\nte: trailers\r\nx-a: 1\r\n\r\n",
@@ -208,6 +242,8 @@ mod tests {
             "POST /mcp HTTP/1.1\r\nhost: b\r\ncontent-length: 5\r\nx-a: 1\r\n\r\n",
             "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\nx-a: 2\r\n\r\n",
             "POST /mcp HTTP/1.1\r\nhost: a\r\nx-a: 1\r\n\r\n",
+            "POST /mcp HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\nx-a: 1\r\n",
+            "",
         ] {
             assert!(again.find(other.as_bytes()).is_none(), "{other:?}");
         }
@@ -218,7 +254,7 @@ mod tests {
         let head = |x: &str| format!("POST /mcp HTTP/1.1\r\nhost: a\r\nx-a: {x}\r\ncontent-length: 5\r\n\r\n");
         let mut again = Again::default();
         for x in ["1", "2", "1", "2"] {
-            again.note(head(x).as_bytes(), &read(&head(x)));
+            assert!(!again.note(head(x).as_bytes(), &read(&head(x))));
         }
         assert!(again.known.is_none());
         let long = head(&"x".repeat(LONGEST));
@@ -236,8 +272,10 @@ mod tests {
         for _ in 0..2 {
             again.note(head(5).as_bytes(), &read_answer(&head(5)));
         }
-        let found = again.find(head(77).as_bytes()).unwrap();
-        assert_eq!(told_answer(&found), told_answer(&read_answer(&head(77))));
+        let other = head(77);
+        let Found { known: found, end, length } = again.find(other.as_bytes()).unwrap();
+        assert_eq!(end, other.len());
+        assert_eq!(told_answer(&found.with_length(length)), told_answer(&read_answer(&other)));
     }
 
     #[test]

@@ -9,17 +9,18 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode, Version};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::again::Again;
+use super::again::{Again, Found, Known};
 use super::alarm::{Alarm, due_in};
 use super::answer::Answer;
 use super::head::{self, AnswerHead, Framing, NoHead, end_of_head};
 use super::read::{self, poll_read, take_copy};
-use super::sending::{Sending, Trouble};
+use super::repeated::{Finished, Whole};
+use super::sending::{Outgoing, Sending, Trouble};
 use crate::clock::Clock;
 use crate::proxy::net::answer::REST_STALL;
 use crate::proxy::net::body::Body;
@@ -27,6 +28,7 @@ use crate::proxy::net::fault::Fault;
 use crate::proxy::net::interim::Relay;
 use crate::proxy::net::pool::{Pool, Pooled};
 use crate::proxy::net::rarely::{Rarely, rarely};
+use crate::proxy::net::service::Answered;
 use crate::proxy::net::upstream::UpstreamSettings;
 use crate::proxy::net::watch::Open;
 use crate::proxy::net::wire::Turn;
@@ -52,6 +54,8 @@ pub(in crate::proxy::net) struct Line {
     cut: Rarely<WaitForCancellationFutureOwned>,
     alarm: Alarm,
     again: Again<AnswerHead>,
+    /// How the head that came again goes on, if that is known: `None` in it where each has to be framed by itself.
+    finished: Option<Option<Arc<Finished>>>,
 }
 
 /// A request that is to be sent.
@@ -63,6 +67,25 @@ pub(in crate::proxy::net) struct Call {
     head_timeout: Option<Duration>,
     /// Takes interim answers.
     turn: Option<Arc<Turn>>,
+}
+
+/// Takes out of an answer's head what is not for the dispatcher.
+pub(in crate::proxy::net) type Finish<'a> = dyn Fn(&mut HeaderMap) -> Result<(), Fault> + Sync + 'a;
+
+/// The head of an answer: one that came before, or a new one.
+#[derive(Debug)]
+enum Came {
+    Again(Arc<Known<AnswerHead>>),
+    New(AnswerHead),
+}
+
+impl Came {
+    fn read(&self) -> &AnswerHead {
+        match self {
+            Came::Again(known) => &known.read,
+            Came::New(head) => head,
+        }
+    }
 }
 
 /// How a call over one connection fails.
@@ -107,6 +130,7 @@ impl Lines {
             cut: rarely(self.cut.clone().cancelled_owned()),
             alarm: Alarm::default(),
             again: Again::default(),
+            finished: None,
         }
     }
 
@@ -115,8 +139,14 @@ impl Lines {
         self.idle.idle_count()
     }
 
-    /// Sends `call` over `line` and waits for the head of its answer.
-    pub(in crate::proxy::net) async fn carry(&self, line: Line, call: Box<Call>) -> Result<Response<Body>, Failed> {
+    /// Sends `call` over `line` and waits for the head of its answer. An answer whose head came before and that may go on
+    /// as `finish` leaves its head comes as a [`Whole`], if it is all here.
+    pub(in crate::proxy::net) async fn carry(
+        &self,
+        line: Line,
+        call: Box<Call>,
+        finish: Option<&Finish<'_>>,
+    ) -> Result<Answered, Failed> {
         let Call { method, sending, head_timeout, turn } = *call;
         let mut exchange = Exchange { line, sending, is_broken: false, input: BytesMut::new() };
         let mut due = None;
@@ -125,7 +155,7 @@ impl Lines {
             done => done,
         });
         match head.await {
-            Ok(head) => Ok(exchange.answer(head, &self.idle)),
+            Ok((head, length)) => Ok(exchange.answer(head, length, (finish, &self.idle))),
             Err(fault) if exchange.is_broken && !exchange.sending.has_begun() => {
                 let call = Call { method, sending: exchange.sending, head_timeout, turn };
                 Err(Failed::Unsent(Box::new(call), fault))
@@ -151,6 +181,29 @@ impl Call {
         let method = parts.method.clone();
         Box::new(Call { method, sending: Sending::new(parts, body, length), head_timeout, turn })
     }
+
+    /// A request whose head was made before, and all of its body.
+    pub(in crate::proxy::net) fn repeated(
+        head: &Outgoing,
+        body: Bytes,
+        head_timeout: Option<Duration>,
+        turn: Option<Arc<Turn>>,
+    ) -> Box<Call> {
+        Box::new(Call { method: head.method.clone(), sending: Sending::repeated(head, body), head_timeout, turn })
+    }
+}
+
+impl Line {
+    /// How the known head goes on, if it goes on the same way each time.
+    fn finished(&mut self, known: &Known<AnswerHead>, finish: &Finish<'_>) -> Option<Arc<Finished>> {
+        let make = || {
+            let mut head = known.read.clone();
+            *head.response.version_mut() = Version::HTTP_11;
+            finish(head.response.headers_mut()).ok()?;
+            Finished::of(head).map(Arc::new)
+        };
+        self.finished.get_or_insert_with(make).clone()
+    }
 }
 
 impl Pooled for Line {
@@ -168,21 +221,21 @@ impl Exchange {
         lines: &Lines,
         method: &Method,
         turn: Option<&Arc<Turn>>,
-    ) -> Poll<Result<AnswerHead, Fault>> {
+    ) -> Poll<Result<(Came, Option<u64>), Fault>> {
         self.poll_send(cx)?;
         loop {
-            while let Some(head) = self.next_head(lines, method)? {
-                match head.response.status() {
+            while let Some((head, length)) = self.next_head(lines, method)? {
+                match head.read().response.status() {
                     StatusCode::SWITCHING_PROTOCOLS => {
                         return Poll::Ready(Err(protocol("the backend switched protocols unasked")));
                     }
                     status if status.is_informational() => {
                         if let Some(turn) = turn {
                             let relay = Relay::of(Arc::clone(turn), cx.waker().clone());
-                            relay.pass(status, head.response.headers());
+                            relay.pass(status, head.read().response.headers());
                         }
                     }
-                    _ => return Poll::Ready(Ok(head)),
+                    _ => return Poll::Ready(Ok((head, length))),
                 }
             }
             let before = "the connection broke before the answer's head";
@@ -194,25 +247,26 @@ impl Exchange {
         }
     }
 
-    /// The next head, if all of it is there.
-    fn next_head(&mut self, lines: &Lines, method: &Method) -> Result<Option<AnswerHead>, Fault> {
+    /// The next head, if all of it is there, and the length that it states where it came before.
+    fn next_head(&mut self, lines: &Lines, method: &Method) -> Result<Option<(Came, Option<u64>)>, Fault> {
+        // What is asked for with HEAD states a length that is not its own.
+        let is_usual = *method != Method::HEAD;
+        if is_usual && let Some(Found { known, end, length }) = self.line.again.find(&self.input) {
+            let known = Arc::clone(known);
+            self.input.advance(end);
+            return Ok(Some((Came::Again(known), length)));
+        }
         while let Some(end) = end_of_head(&self.input, 0) {
             if end > lines.max_head {
                 return Err(lines.head_too_large());
             }
-            // What is asked for with HEAD states a length that is not its own.
-            let is_usual = *method != Method::HEAD;
-            if is_usual && let Some(head) = self.input.get(..end).and_then(|head| self.line.again.find(head)) {
-                self.input.advance(end);
-                return Ok(Some(head));
-            }
             let bytes = take_copy(&mut self.input, end);
             match head::answer(&bytes, method, lines.max_headers) {
                 Ok(head) => {
-                    if is_usual {
-                        self.line.again.note(&bytes, &head);
+                    if is_usual && self.line.again.note(&bytes, &head) {
+                        self.line.finished = None;
                     }
-                    return Ok(Some(head));
+                    return Ok(Some((Came::New(head), None)));
                 }
                 // Empty lines before it.
                 Err(NoHead::Partial) => {}
@@ -273,17 +327,35 @@ impl Exchange {
     }
 
     /// The answer whose head has arrived.
-    fn answer(mut self, head: AnswerHead, idle: &Arc<Pool<Line>>) -> Response<Body> {
+    fn answer(
+        mut self,
+        head: Came,
+        length: Option<u64>,
+        (finish, idle): (Option<&Finish<'_>>, &Arc<Pool<Line>>),
+    ) -> Answered {
+        let there = u64::try_from(self.input.len()).unwrap_or_default();
+        let head = match (head, length.filter(|length| (1..=there).contains(length)), finish) {
+            (Came::Again(known), Some(length), Some(finish)) => match self.line.finished(&known, finish) {
+                Some(head) => {
+                    let body = self.take(length);
+                    self.release(known.read.keeps, idle);
+                    return Answered::Whole(Whole::new(head, body));
+                }
+                None => known.with_length(Some(length)),
+            },
+            (Came::Again(known), ..) => known.with_length(length),
+            (Came::New(head), ..) => head,
+        };
         let AnswerHead { response, framing, keeps } = head;
         let body = match framing {
-            Framing::Length(length) if length <= u64::try_from(self.input.len()).unwrap_or_default() => {
+            Framing::Length(length) if length <= there => {
                 let whole = self.take(length);
                 self.release(keeps, idle);
                 Body::full(whole)
             }
             _ => Body::plain(Answer::new(self, framing, keeps, Arc::clone(idle))),
         };
-        response.map(|()| body)
+        response.map(|()| body).into()
     }
 
     /// Takes at most `most` bytes of what was read.

@@ -13,7 +13,7 @@ use proptest::sample::select;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::Handover;
+use super::{Call, Handover};
 use crate::clock::SystemClock;
 use crate::proxy::net::conn::{self, ConnInfo, Link, Shared};
 use crate::proxy::net::upgrade::Tunnels;
@@ -310,7 +310,7 @@ async fn fetched(by: By, method: &Method, bytes: &[u8], sizes: &[usize]) -> Resu
     *request.method_mut() = method.clone();
     let limit = Some(Duration::from_secs(2));
     let response = match by {
-        By::Us => upstream.send_plain(request, 0, limit, None).await?,
+        By::Us => upstream.send_plain(Call::new(request, 0, limit, None), None).await?.into_response(),
         By::Hyper => upstream.send(request, limit, None).await?,
     };
     let (parts, body) = response.into_parts();

@@ -30,6 +30,11 @@ impl Outbox {
         &mut self.tail
     }
 
+    /// How much of a piece of so many bytes is copied behind what is there.
+    pub(super) fn copied(len: usize) -> usize {
+        if len <= COPIED { len } else { 0 }
+    }
+
     /// Puts `bytes` at the end.
     pub(super) fn push(&mut self, bytes: Bytes) {
         if bytes.len() <= COPIED {

@@ -4,14 +4,15 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http::HeaderValue;
-use http::header;
+use bytes::{Bytes, BytesMut};
 use http::request::Parts;
+use http::{HeaderValue, Method, header};
 use http_body::Body as HttpBody;
 use tokio::net::TcpStream;
 
 use super::head::{Spelling, size_of_head, write_fields};
 use super::outbox::Outbox;
+use super::template::Template;
 use crate::proxy::net::body::Body;
 use crate::proxy::net::fault::Fault;
 use crate::rules::TransportFault;
@@ -40,23 +41,39 @@ pub(super) enum Trouble {
     Connection(io::Error),
 }
 
+/// The head of requests as it goes to a backend, but for the length that it states.
+#[derive(Debug)]
+pub(in crate::proxy::net) struct Outgoing {
+    pub(super) method: Method,
+    template: Template,
+}
+
+impl Outgoing {
+    /// `None` where it states no length.
+    pub(in crate::proxy::net) fn of(mut parts: Parts) -> Option<Outgoing> {
+        state_length(&mut parts, 1);
+        let mut head = BytesMut::new();
+        write_head(&mut head, &parts, 0);
+        Some(Outgoing { template: Template::of(&head)?, method: parts.method })
+    }
+}
+
 impl Sending {
     /// `parts` with a body of `length` bytes.
     pub(super) fn new(mut parts: Parts, body: Body, length: u64) -> Sending {
         state_length(&mut parts, length);
         let mut out = Outbox::default();
-        let head = out.tail();
-        head.reserve(
-            size_of_head(&parts.headers) + parts.uri.path().len() + usize::try_from(length).map_or(0, |n| n.min(4096)),
-        );
-        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-        for part in [parts.method.as_str(), " ", target, " HTTP/1.1\r\n"] {
-            head.extend_from_slice(part.as_bytes());
-        }
-        write_fields(head, &parts.headers, parts.extensions.get::<Spelling>());
-        head.extend_from_slice(b"\r\n");
+        write_head(out.tail(), &parts, usize::try_from(length).map_or(0, Outbox::copied));
         let body = (!body.is_end_stream()).then_some(body);
         Sending { out, body, left: length, moved: false }
+    }
+
+    /// A request whose head was made before, and all of its body.
+    pub(super) fn repeated(head: &Outgoing, body: Bytes) -> Sending {
+        let mut out = Outbox::default();
+        head.template.write(out.tail(), body.len(), Outbox::copied(body.len()));
+        out.push(body);
+        Sending { out, body: None, left: 0, moved: false }
     }
 
     /// Ready when all is sent.
@@ -121,6 +138,17 @@ impl Sending {
         }
         Ok(false)
     }
+}
+
+/// Writes a head; there will be room for `more` bytes behind it.
+fn write_head(out: &mut BytesMut, parts: &Parts, more: usize) {
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    out.reserve(size_of_head(&parts.headers) + target.len() + more);
+    for part in [parts.method.as_str(), " ", target, " HTTP/1.1\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    write_fields(out, &parts.headers, parts.extensions.get::<Spelling>());
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Says how long the body is, if that is not said yet.

@@ -8,22 +8,24 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::{Request, Response};
+use http::{Method, Request};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Sleep, sleep};
 
-use super::again::Again;
+use super::again::{Again, Found, Known};
 use super::head::{self, RequestHead, end_of_head};
 use super::outbox::Outbox;
 use super::read::{self, poll_read, take_copy};
 use super::received::{Back, Brought, Received};
+use super::repeated::Repeated;
 use super::reply::{Filled, Reply};
 use crate::proxy::net::body::Body;
 use crate::proxy::net::conn::{ConnInfo, Shared};
 use crate::proxy::net::limits::Limits;
 use crate::proxy::net::rarely::rarely;
+use crate::proxy::net::service::{Answered, Service};
 use crate::proxy::net::wire::{LINGER, Turn};
 
 /// Up to this, a body is copied out of the buffer that it was read into, which a call may otherwise keep for long.
@@ -41,13 +43,15 @@ pub(in crate::proxy::net) struct Handover {
     pub(in crate::proxy::net) has_lengths: bool,
 }
 
-struct Connection {
+struct Connection<S: Service> {
     /// `None` while a request's body has it.
     reading: Option<OwnedReadHalf>,
     writing: OwnedWriteHalf,
     /// What was read and not used.
     input: BytesMut,
     again: Again<RequestHead>,
+    /// What is known of the head that came again: nothing yet, no route, or the route of its requests.
+    repeated: Option<Option<Repeated<S::Route>>>,
     out: Outbox,
     turn: Arc<Turn>,
     back: Arc<Back>,
@@ -63,9 +67,10 @@ struct Connection {
 }
 
 /// What a dispatcher sent next.
-#[expect(clippy::large_enum_variant, reason = "it is moved once, and nearly always a request")]
-enum Next {
+enum Next<R> {
     Request(RequestHead),
+    /// One with a head for which there is a route, and its body.
+    Repeated(Repeated<R>, Bytes),
     Unusual,
     Overdue,
     /// Nothing, and nothing more will come.
@@ -73,23 +78,20 @@ enum Next {
 }
 
 /// Serves `stream` until it ends, or until something comes over it that is not served here.
-pub(in crate::proxy::net) async fn serve<S, F>(
+pub(in crate::proxy::net) async fn serve<S: Service>(
     stream: TcpStream,
     info: &ConnInfo,
     shared: &Arc<Shared<S>>,
-) -> Option<Handover>
-where
-    S: Fn(Request<Body>, ConnInfo) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
-{
+) -> Option<Handover> {
     let (reading, writing) = stream.into_split();
     let turn = Arc::new(Turn::default());
     let info = info.in_turns(Arc::clone(&turn), true);
-    let mut connection = Connection {
+    let mut connection = Connection::<S> {
         reading: Some(reading),
         writing,
         input: BytesMut::new(),
         again: Again::default(),
+        repeated: None,
         out: Outbox::default(),
         turn,
         back: Arc::default(),
@@ -103,24 +105,35 @@ where
     let mut drain = shared.drain.clone();
     let mut stopping = rarely(async move { drain.stopping().await });
     loop {
-        let next = poll_fn(|cx| connection.poll_next(cx, &shared.limits, &mut stopping)).await;
-        let head = match next {
-            Next::Request(head) => head,
+        let next = poll_fn(|cx| connection.poll_next(cx, (shared, &info), &mut stopping)).await;
+        let (method, mut is_last, answered) = match next {
+            Next::Repeated(request, body) => {
+                let mut call = Box::pin(shared.service.answer_repeated(request, body));
+                (Method::POST, false, poll_fn(|cx| connection.poll_call(cx, call.as_mut())).await?)
+            }
+            Next::Request(head) => {
+                let (method, is_last) = (head.request.method().clone(), head.is_last);
+                let request = connection.receive(head);
+                let mut call = Box::pin(shared.service.answer(request, info.clone()));
+                let response = poll_fn(|cx| connection.poll_call(cx, call.as_mut())).await?;
+                (method, is_last, response.into())
+            }
             Next::Gone => return None,
             Next::Unusual => return connection.hand_over(false),
             Next::Overdue => return connection.hand_over(true),
         };
-        let method = head.request.method().clone();
-        let is_last = head.is_last;
-        let request = connection.receive(head);
-        let mut call = Box::pin((shared.service)(request, info.clone()));
-        let response = poll_fn(|cx| connection.poll_call(cx, call.as_mut())).await?;
-        drop(call);
-        let is_last = is_last || shared.drain.is_leaving();
-        let mut reply = Reply::new(response, &method, is_last, &mut connection.out);
-        poll_fn(|cx| connection.poll_reply(cx, &mut reply)).await.ok()?;
-        let is_last = reply.is_last;
-        drop(reply);
+        is_last |= shared.drain.is_leaving();
+        match answered {
+            Answered::Whole(whole) if !is_last => {
+                whole.write(&mut connection.out);
+                poll_fn(|cx| connection.poll_written(cx)).await.ok()?;
+            }
+            answered => {
+                let mut reply = Reply::new(answered.into_response(), &method, is_last, &mut connection.out);
+                poll_fn(|cx| connection.poll_reply(cx, &mut reply)).await.ok()?;
+                is_last = reply.is_last;
+            }
+        }
         connection.out = Outbox::default();
         poll_fn(|cx| connection.poll_recover(cx)).await;
         if connection.unread || is_last {
@@ -130,17 +143,18 @@ where
     }
 }
 
-impl Connection {
+impl<S: Service> Connection<S> {
     /// Waits for the next head.
     fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
-        limits: &Limits,
+        (shared, info): (&Shared<S>, &ConnInfo),
         stopping: &mut (impl Future<Output = ()> + Unpin),
-    ) -> Poll<Next> {
+    ) -> Poll<Next<S::Route>> {
+        let limits = &*shared.limits;
         loop {
             if !self.input.is_empty()
-                && let Some(next) = self.next(limits)
+                && let Some(next) = self.next(limits, (&shared.service, info))
             {
                 self.rest = None;
                 return Poll::Ready(next);
@@ -164,7 +178,17 @@ impl Connection {
     }
 
     /// What the bytes that were read are; `None` if that cannot be known yet.
-    fn next(&mut self, limits: &Limits) -> Option<Next> {
+    fn next(&mut self, limits: &Limits, asked: (&S, &ConnInfo)) -> Option<Next<S::Route>> {
+        if let Some(Found { known, end, length }) = self.again.find(&self.input) {
+            let head = Arc::clone(known);
+            return Some(match length.and_then(|length| self.repeated(&head, (end, length), asked)) {
+                Some(repeated) => repeated,
+                None => {
+                    self.input.advance(end);
+                    Next::Request(head.with_length(length))
+                }
+            });
+        }
         let seen = self.rest.as_ref().map_or(0, |(_, seen)| *seen);
         match end_of_head(&self.input, seen) {
             None if self.input.len() >= limits.head_size => Some(Next::Unusual),
@@ -179,20 +203,34 @@ impl Connection {
             }
             Some(end) if end > limits.head_size => Some(Next::Unusual),
             Some(end) => {
-                let bytes = self.input.get(..end)?;
-                let head = match self.again.find(bytes) {
-                    Some(head) => head,
-                    None => {
-                        let bytes = Bytes::copy_from_slice(bytes);
-                        let Some(head) = head::request(&bytes, limits.headers) else { return Some(Next::Unusual) };
-                        self.again.note(&bytes, &head);
-                        head
-                    }
-                };
+                let bytes = Bytes::copy_from_slice(self.input.get(..end)?);
+                let Some(head) = head::request(&bytes, limits.headers) else { return Some(Next::Unusual) };
+                if self.again.note(&bytes, &head) {
+                    self.repeated = None;
+                }
                 self.input.advance(end);
                 Some(Next::Request(head))
             }
         }
+    }
+
+    /// The next request, whose head is known and ends at `end`, if there is a route for this head and all of the body is here.
+    fn repeated(
+        &mut self,
+        known: &Arc<Known<RequestHead>>,
+        (end, length): (usize, u64),
+        (service, info): (&S, &ConnInfo),
+    ) -> Option<Next<S::Route>> {
+        let length = usize::try_from(length).ok().filter(|length| *length > 0)?;
+        if self.input.len() - end < length || known.read.is_last || known.read.request.method() != Method::POST {
+            return None;
+        }
+        let ask = || service.route(&known.read.request, info).map(|route| Repeated::new(known, route));
+        let repeated = self.repeated.get_or_insert_with(ask).clone()?;
+        self.input.advance(end);
+        self.calls += 1;
+        self.has_lengths = true;
+        Some(Next::Repeated(repeated, self.take_body(length)))
     }
 
     /// Ready when no request has come for the time that is given for one, and at most for twice that.
@@ -214,13 +252,7 @@ impl Connection {
         self.has_lengths |= head.states_length;
         let there = usize::try_from(head.length).unwrap_or(usize::MAX).min(self.input.len());
         let missing = head.length.saturating_sub(u64::try_from(there).unwrap_or(u64::MAX));
-        let body = if there <= KEPT {
-            take_copy(&mut self.input, there)
-        } else if there == self.input.len() {
-            std::mem::take(&mut self.input).freeze()
-        } else {
-            self.input.split_to(there).freeze()
-        };
+        let body = self.take_body(there);
         let body = match self.reading.take_if(|_| missing > 0) {
             Some(reading) => Body::received(Received::new(reading, body, missing, Arc::clone(&self.back))),
             None => Body::full(body),
@@ -228,11 +260,19 @@ impl Connection {
         head.request.map(|()| body)
     }
 
+    /// Takes so many bytes of a body that are there.
+    fn take_body(&mut self, there: usize) -> Bytes {
+        if there <= KEPT {
+            take_copy(&mut self.input, there)
+        } else if there == self.input.len() {
+            std::mem::take(&mut self.input).freeze()
+        } else {
+            self.input.split_to(there).freeze()
+        }
+    }
+
     /// Waits for the answer; ready with `None` if the dispatcher goes away first.
-    fn poll_call<F>(&mut self, cx: &mut Context<'_>, call: Pin<&mut F>) -> Poll<Option<Response<Body>>>
-    where
-        F: Future<Output = Response<Body>>,
-    {
+    fn poll_call<F: Future>(&mut self, cx: &mut Context<'_>, call: Pin<&mut F>) -> Poll<Option<F::Output>> {
         if let Poll::Ready(response) = call.poll(cx) {
             // What is left of them stands before the answer.
             while let Some(interim) = self.interim() {
@@ -273,6 +313,11 @@ impl Connection {
                 (_, Poll::Pending) => return Poll::Pending,
             }
         }
+    }
+
+    /// Writes all that is to be written.
+    fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.out.poll_write(cx, &mut self.writing)
     }
 
     /// Ready when the dispatcher has closed the connection, or its sending side. Looks no further than to what it sends
