@@ -48,6 +48,9 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(100, 60_000_000_000, 3).expect("bounds are valid")
 }
 
+/// No proxy that works takes longer over a call.
+const LONGEST: Duration = Duration::from_secs(20);
+
 /// Sends without pause for `time`, after `warm_up` that is not counted; `counted` is called in between.
 pub fn closed(
     at: SocketAddr,
@@ -73,7 +76,8 @@ pub fn closed(
         counted();
         let mut done = Done { calls: 0, wall, latency: histogram(), body: 0 };
         for task in tasks {
-            let (latency, body) = task.await??;
+            let ended = tokio::time::timeout(LONGEST, task).await;
+            let (latency, body) = ended.context("a call was not answered")???;
             done.calls += latency.len();
             done.body = body;
             done.latency.add(latency)?;
