@@ -73,9 +73,9 @@ docs: ## Write docs/reference and the dashboards anew
 	python3 docs/generate.py
 	python3 dashboards/generate.py
 
-test: lint unit e2e check-deploy ## All that must pass before a merge; under 30 minutes on two cores
+test: lint unit e2e check-deploy counts ## All that must pass before a merge; under 30 minutes on two cores
 
-verify: test counts verify-browser ## What is long: a real browser, 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble, a little fuzzing
+verify: test verify-browser ## What is long: a real browser, 200 kills, 1 GiB streams, 10,000 cases an invariant, the simulation, ten minutes of trouble, a little fuzzing
 	PROPTEST_CASES=10000 $(UNLINKED) $(RUST_TESTS) --release --features verify $(ALONE)
 	$(UNLINKED) cargo run --release --features verify --example simulate
 	$(UNLINKED) cargo build --release --features verify --bin toolvane
